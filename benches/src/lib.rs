@@ -1,0 +1,1 @@
+//! Contention benchmarks of podcache and its peers.

@@ -1,0 +1,3 @@
+//! The lock-free core: everything `unsafe` and every memory ordering of the crate is below here.
+mod reclaim;
+mod sync;

@@ -1,0 +1,32 @@
+//! The one place that knows whether the atomics are std's or loom's.
+//!
+//! `--cfg podcache_loom` swaps every atomic of the crate for loom's. Reference counts stay std's
+//! in both: they guard no protocol of ours (reclamation does), and as loom objects they would
+//! multiply the interleavings without adding an outcome.
+
+#[cfg(podcache_loom)]
+pub(crate) use loom::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
+#[cfg(not(podcache_loom))]
+pub(crate) use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
+
+pub(crate) use std::sync::{Arc, Weak};
+
+/// `n` null pointers. The std form is one zeroed allocation, which a large table gets from the
+/// system without touching its pages.
+#[cfg(not(podcache_loom))]
+pub(crate) fn null_pointers(n: usize) -> Box<[AtomicPtr<()>]> {
+    let words: Box<[usize]> = vec![0; n].into_boxed_slice();
+    // SAFETY: an AtomicPtr has the size, alignment and bit validity of a pointer, which has those
+    // of a usize; all-zero is the null pointer.
+    unsafe { Box::from_raw(Box::into_raw(words) as *mut [AtomicPtr<()>]) }
+}
+
+/// `n` null pointers.
+#[cfg(podcache_loom)]
+pub(crate) fn null_pointers(n: usize) -> Box<[AtomicPtr<()>]> {
+    (0..n).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect()
+}

@@ -1,0 +1,2 @@
+//! Commands that are longer than one line of cargo.
+fn main() {}
