@@ -46,7 +46,7 @@ use super::reclaim::{Guard, contain};
 use super::sync::{Arc, AtomicPtr, AtomicUsize, Ordering, null_pointers};
 
 /// What the index has to know of a slot.
-pub(crate) trait Entry: Send + Sync + 'static {
+pub(crate) trait Entry {
     /// The hash of its key, the same for ever, with its entropy in the high bits.
     fn hash(&self) -> u64;
 
@@ -65,7 +65,7 @@ const CHUNK: usize = if cfg!(podcache_loom) { 1 } else { 16 };
 const MAX_RATIO: usize = 4;
 
 /// With fewer slots than this there may be no writer to come that finishes a migration.
-const FEW: usize = 16;
+const FEW: usize = if cfg!(podcache_loom) { 1 } else { 16 };
 
 /// The number of buckets that `slots` slots should have when a table of `buckets` no longer fits.
 ///
@@ -75,7 +75,7 @@ fn resized(slots: usize, buckets: usize, min: usize) -> Option<usize> {
     if slots > buckets / 2 {
         let wanted = slots.saturating_mul(2).checked_next_power_of_two()?;
         Some(wanted.min(buckets.saturating_mul(MAX_RATIO)))
-    } else if slots < buckets / 8 && buckets > min {
+    } else if buckets > min && slots < buckets.div_ceil(8) {
         let wanted = (slots * 4).next_power_of_two();
         Some(wanted.max(buckets / MAX_RATIO).max(min))
     } else {
@@ -684,7 +684,10 @@ impl<T: Entry> Word<T> {
     /// # Safety
     ///
     /// For `'g`, neither its array nor its slots are destroyed.
-    unsafe fn pairs<'g>(self) -> impl Iterator<Item = Pair<T>> + Clone + use<'g, T> {
+    unsafe fn pairs<'g>(self) -> impl Iterator<Item = Pair<T>> + Clone + use<'g, T>
+    where
+        T: 'g,
+    {
         let one = if self.is_many() {
             ptr::null_mut()
         } else {
