@@ -1,3 +1,31 @@
 //! The lock-free core: everything `unsafe` and every memory ordering of the crate is below here.
+//!
+//! From the ground up: [`sync`] (std or loom), [`reclaim`] (crossbeam-epoch), [`park`]
+//! (atomic-wait); [`list`], [`node`] and [`slot`] (what a key holds), [`index`] (from keys to
+//! slots), [`clock`] (the global time), [`waiter`] and [`waiting`] (who waits, and where);
+//! [`cache`] ties them together, [`writes`] and [`waits`] are the moves.
+
+mod cache;
+mod clock;
+mod index;
+mod list;
+mod node;
+mod park;
+#[cfg(podcache_loom)]
+mod park_loom;
 mod reclaim;
+mod slot;
 mod sync;
+mod waiter;
+mod waiting;
+mod waits;
+mod writes;
+
+pub(crate) use cache::RawCache;
+pub(crate) use node::{Current, Node};
+pub(crate) use reclaim::{Guard, pin};
+pub(crate) use waiter::{Outcome, Waiter};
+pub(crate) use waits::{Home, Wait};
+
+#[cfg(all(podcache_loom, not(crossbeam_loom)))]
+pub(crate) use reclaim::free_garbage;

@@ -6,14 +6,14 @@
 
 #[cfg(podcache_loom)]
 pub(crate) use loom::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence,
 };
 #[cfg(not(podcache_loom))]
 pub(crate) use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence,
 };
 
-pub(crate) use std::sync::{Arc, Weak};
+pub(crate) use std::sync::Arc;
 
 /// `n` null pointers. The std form is one zeroed allocation, which a large table gets from the
 /// system without touching its pages.
@@ -28,5 +28,7 @@ pub(crate) fn null_pointers(n: usize) -> Box<[AtomicPtr<()>]> {
 /// `n` null pointers.
 #[cfg(podcache_loom)]
 pub(crate) fn null_pointers(n: usize) -> Box<[AtomicPtr<()>]> {
-    (0..n).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect()
+    (0..n)
+        .map(|_| AtomicPtr::new(std::ptr::null_mut()))
+        .collect()
 }

@@ -1,0 +1,76 @@
+//! Iteration.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::sync::Arc;
+
+use crate::Snapshot;
+use crate::raw::RawCache;
+
+/// All records of a cache: made by [`Cache::iter`](crate::Cache::iter).
+///
+/// Collects a few records at a time and holds no guard between two items, so it may be kept as
+/// long as you like.
+pub struct Iter<'a, K, V, S> {
+    raw: &'a RawCache<K, V, S>,
+    /// The position from which to go on; `None` at the end.
+    cursor: Option<u64>,
+    collected: Vec<(K, Snapshot<V>)>,
+}
+
+impl<'a, K, V, S> Iter<'a, K, V, S> {
+    pub(crate) fn new(raw: &'a Arc<RawCache<K, V, S>>) -> Self {
+        Iter {
+            raw,
+            cursor: Some(0),
+            collected: Vec::new(),
+        }
+    }
+}
+
+impl<K: Clone, V, S> Iterator for Iter<'_, K, V, S> {
+    type Item = (K, Snapshot<V>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.collected.is_empty() {
+            self.cursor = self.raw.scan(self.cursor?, |key, node| {
+                self.collected
+                    .push((key.clone(), Snapshot::of_record(node.to_arc())));
+            });
+        }
+        self.collected.pop()
+    }
+}
+
+impl<K: Clone, V, S> FusedIterator for Iter<'_, K, V, S> {}
+
+impl<K, V, S> fmt::Debug for Iter<'_, K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").finish_non_exhaustive()
+    }
+}
+
+/// The keys of all records of a cache: made by [`Cache::keys`](crate::Cache::keys).
+pub struct Keys<'a, K, V, S>(Iter<'a, K, V, S>);
+
+impl<'a, K, V, S> Keys<'a, K, V, S> {
+    pub(crate) fn new(raw: &'a Arc<RawCache<K, V, S>>) -> Self {
+        Keys(Iter::new(raw))
+    }
+}
+
+impl<K: Clone, V, S> Iterator for Keys<'_, K, V, S> {
+    type Item = K;
+
+    fn next(&mut self) -> Option<K> {
+        self.0.next().map(|(key, _)| key)
+    }
+}
+
+impl<K: Clone, V, S> FusedIterator for Keys<'_, K, V, S> {}
+
+impl<K, V, S> fmt::Debug for Keys<'_, K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,338 @@
+//! The cache below its public face: its parts, its reads, and what all writes share.
+//!
+//! Every write is a *move*: look at a slot's node, make the one that should follow, swap it in.
+//! Before that it finishes what the last move left unfinished (a hand-over, a proposal, a retired
+//! slot in the index), so a thread that was stopped half way holds up nobody. Who takes part in
+//! somebody else's hand-over runs wakers, which are user code: never under a guard.
+
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash};
+
+use super::clock::{Clock, Tick};
+use super::index::Index;
+use super::node::{Aux, Current, Node, Standing};
+use super::reclaim::{Guard, pin};
+use super::slot::Slot;
+use super::sync::{Arc, AtomicUsize, Ordering, fence};
+use super::waiter::Panics;
+use super::waiting::WaitingSet;
+use crate::WritePolicy;
+
+pub(crate) struct RawCache<K, V, S> {
+    pub(super) index: Index<Slot<K, V>>,
+    pub(super) clock: Clock,
+    pub(super) waiting: WaitingSet<Slot<K, V>>,
+    pub(super) policy: WritePolicy,
+    /// How many slots hold a record. Counted after the fact, so it may lag for a moment.
+    records: AtomicUsize,
+    hasher: S,
+}
+
+/// A slot found under a guard, with its node.
+pub(super) type Place<'g, K, V> = (&'g Slot<K, V>, Current<'g, V>);
+
+/// A hand-over to finish, without a guard.
+pub(super) struct Work<V> {
+    carrier: Arc<Node<V>>,
+    aux: Arc<Aux<V>>,
+}
+
+impl<V> Work<V> {
+    /// What `node` carries that is not known to be finished.
+    pub(super) fn of(node: Current<'_, V>) -> Option<Self> {
+        let aux = Arc::clone(node.unfinished()?);
+        Some(Work {
+            carrier: node.to_arc(),
+            aux,
+        })
+    }
+
+    pub(super) fn finish(self, panics: &mut Panics) {
+        self.aux.finish(&self.carrier, panics);
+        panics.catch(|| drop(self)); // may be the last owner of a value
+    }
+}
+
+impl<K, V, S> RawCache<K, V, S> {
+    pub(crate) fn new(capacity: usize, policy: WritePolicy, hasher: S) -> Self {
+        RawCache {
+            index: Index::new(capacity),
+            clock: Clock::new(),
+            waiting: WaitingSet::new(),
+            policy,
+            records: AtomicUsize::new(0),
+            hasher,
+        }
+    }
+
+    pub(crate) fn policy(&self) -> WritePolicy {
+        self.policy
+    }
+
+    /// The state in a few words, for `Debug`.
+    pub(crate) fn describe(&self, f: &mut std::fmt::DebugStruct<'_, '_>) -> std::fmt::Result {
+        let tick = self.tick();
+        f.field("len", &self.len())
+            .field("global_time", &crate::Timestamp::from_nanos(tick.time))
+            .field("waiters", &self.waiters())
+            .field("closed", &tick.closed)
+            .field("write_policy", &self.policy)
+            .finish()
+    }
+
+    pub(crate) fn tick(&self) -> Tick {
+        *self.clock.tick(&pin())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        // Relaxed: a count for people. Below zero while a delete has overtaken its set's count.
+        let records = self.records.load(Ordering::Relaxed);
+        if records > isize::MAX as usize {
+            0
+        } else {
+            records
+        }
+    }
+
+    /// The node of a slot, once it stands; `None` if the slot is retired. Lock-free.
+    #[inline]
+    pub(super) fn current<'g>(
+        &self,
+        slot: &Slot<K, V>,
+        guard: &'g Guard,
+    ) -> Option<Current<'g, V>> {
+        loop {
+            let node = slot.load(guard)?;
+            if node.is_settled() || self.settle(slot, node, guard) == Standing::Settled {
+                return Some(node);
+            }
+        }
+    }
+
+    /// Decides a proposal by the global time, and clears it away if it is refused.
+    ///
+    /// The proposal has been swapped in, but counts only if the global time has not passed it. So
+    /// whoever meets it decides before going on; the instant of an accepted one is the look at
+    /// the clock of him who decided. (RDCSS, in Harris, Fraser, Pratt: A practical multi-word
+    /// compare-and-swap operation, DISC 2002.)
+    #[cold]
+    pub(super) fn settle(
+        &self,
+        slot: &Slot<K, V>,
+        node: Current<'_, V>,
+        guard: &Guard,
+    ) -> Standing {
+        let proposal = node.aux().and_then(|aux| aux.proposal.as_ref());
+        let proposal = proposal.expect("only a node with a proposal is not settled");
+        let mut standing = node.standing();
+        if standing == Standing::Proposed {
+            // With the fence in `update_time`. If ours comes first, whoever learns of the new time
+            // from it finds the proposal in the slot, or what became of it. If its does, we see
+            // the new time.
+            fence(Ordering::SeqCst);
+            let in_time = self.clock.tick(guard).time <= proposal.time;
+            let verdict = if in_time {
+                Standing::Settled
+            } else {
+                Standing::Refused
+            };
+            let mine;
+            (standing, mine) = node.decide(verdict);
+            if mine && standing == Standing::Settled {
+                // SAFETY: who accepts a proposal owns the slot's reference to the node before it,
+                // which therefore is as it was in the slot.
+                let before = unsafe { Current::new(proposal.before, guard) };
+                self.moved(slot, before, Some(node), guard);
+            }
+        }
+        if standing == Standing::Refused && slot.put_back(node.as_ptr(), proposal.before) {
+            self.discard(node, guard);
+        }
+        standing
+    }
+
+    /// Swaps `new` in for `old`; on failure hands it back. `None` retires the slot.
+    pub(super) fn replace<'g>(
+        &self,
+        slot: &Slot<K, V>,
+        old: Current<'_, V>,
+        new: Option<Arc<Node<V>>>,
+        guard: &'g Guard,
+    ) -> Result<Option<Current<'g, V>>, Option<Arc<Node<V>>>> {
+        let new = slot.swap(old.as_ptr(), new, guard)?;
+        // A proposal leaves `old` to whoever decides it.
+        if new.is_none_or(|new| new.aux().is_none_or(|aux| aux.proposal.is_none())) {
+            self.moved(slot, old, new, guard);
+        }
+        Ok(new)
+    }
+
+    /// What follows a move from `old` to `new`. Once for each.
+    fn moved(
+        &self,
+        slot: &Slot<K, V>,
+        old: Current<'_, V>,
+        new: Option<Current<'_, V>>,
+        guard: &Guard,
+    ) {
+        // Relaxed: a count for people.
+        match (old.is_record(), new.is_some_and(|new| new.is_record())) {
+            (false, true) => _ = self.records.fetch_add(1, Ordering::Relaxed),
+            (true, false) => _ = self.records.fetch_sub(1, Ordering::Relaxed),
+            _ => {}
+        }
+        if let Some(listing) = old.listing()
+            && new
+                .and_then(Current::listing)
+                .is_none_or(|kept| !Arc::ptr_eq(kept, listing))
+        {
+            self.waiting.delist(listing, guard);
+        }
+        self.discard(old, guard);
+        if new.is_none() {
+            self.index.unlink(slot, guard);
+            // Retiring is rare, and a quiet thread would keep its garbage until it ends.
+            guard.flush();
+        }
+    }
+
+    /// Releases the slot's reference to a node that has left it, when all guards are gone.
+    fn discard(&self, node: Current<'_, V>, guard: &Guard) {
+        let node = node.as_ptr();
+        // SAFETY: out of the slot, so unreachable for new guards; the reference is ours to give.
+        unsafe { guard.defer(move || Node::leave_slot(node)) };
+    }
+
+    /// Counts a record that came with a new slot.
+    pub(super) fn count_new(&self) {
+        // Relaxed: a count for people.
+        self.records.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Tries `attempt` on a slot until it gives something; `None` if the slot is retired.
+    pub(super) fn on_slot<R>(
+        &self,
+        slot: &Slot<K, V>,
+        panics: &mut Panics,
+        mut attempt: impl for<'g> FnMut(Current<'g, V>, &'g Guard) -> Option<R>,
+    ) -> Option<R> {
+        loop {
+            let guard = pin();
+            let node = self.current(slot, &guard)?;
+            if let Some(work) = Work::of(node) {
+                drop(guard);
+                work.finish(panics);
+            } else if let Some(result) = attempt(node, &guard) {
+                return Some(result);
+            }
+        }
+    }
+
+    /// Visits every slot once, a bucket at a time; `f` runs under a guard and must not be user
+    /// code. Gives the position to go on from.
+    pub(crate) fn scan(&self, cursor: u64, mut f: impl FnMut(&K, Current<'_, V>)) -> Option<u64> {
+        let guard = pin();
+        self.index.scan(cursor, &guard, |slot| {
+            if let Some(node) = self.current(slot, &guard)
+                && node.is_record()
+            {
+                f(slot.key(), node);
+            }
+        })
+    }
+}
+
+impl<K, V, S: BuildHasher> RawCache<K, V, S> {
+    #[inline]
+    pub(crate) fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
+        // The index goes by the high bits, which some hashers neglect: fold both halves of a
+        // product with an odd constant (the golden ratio).
+        let product = u128::from(self.hasher.hash_one(key)) * 0x9E37_79B9_7F4A_7C15;
+        (product >> 64) as u64 ^ product as u64
+    }
+
+    #[inline]
+    pub(super) fn find<'g, Q>(&self, key: &Q, hash: u64, guard: &'g Guard) -> Option<&'g Slot<K, V>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        self.index
+            .find(hash, |slot| slot.key().borrow() == key, guard)
+    }
+
+    /// The node of a key's record.
+    #[inline]
+    pub(crate) fn lookup<'g, Q>(&self, key: &Q, guard: &'g Guard) -> Option<Current<'g, V>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let slot = self.find(key, self.hash(key), guard)?;
+        self.current(slot, guard).filter(|node| node.is_record())
+    }
+
+    /// Tries `attempt` on the place of a key, or on its absence, until it gives something; with
+    /// the tick as it was just before.
+    pub(super) fn on_key<Q, R>(
+        &self,
+        key: &Q,
+        hash: u64,
+        panics: &mut Panics,
+        mut attempt: impl for<'g> FnMut(&'g Tick, Option<Place<'g, K, V>>, &'g Guard) -> Option<R>,
+    ) -> R
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        loop {
+            let guard = pin();
+            // The clock before the record, never after: the other order would pass off an old
+            // record as globally fresh.
+            let tick = self.clock.tick(&guard);
+            let place = self.find(key, hash, &guard).and_then(|slot| {
+                let node = self.current(slot, &guard);
+                if node.is_none() {
+                    self.index.unlink(slot, &guard);
+                }
+                Some((slot, node?))
+            });
+            if let Some(work) = place.and_then(|(_, node)| Work::of(node)) {
+                drop(guard);
+                work.finish(panics);
+            } else if let Some(result) = attempt(tick, place, &guard) {
+                return result;
+            }
+        }
+    }
+
+    /// Whether somebody who asks for something newer than `min` is served at once.
+    pub(super) fn is_fresh(tick: &Tick, node: Option<Current<'_, V>>, min: u64) -> bool {
+        tick.time > min || node.is_some_and(|node| node.is_record() && node.newest() > min)
+    }
+
+    /// What [`is_fresh`](Self::is_fresh) at one instant, if it is: `Some(None)` for a key without
+    /// a record. Lock-free.
+    pub(crate) fn fresh<Q>(&self, key: &Q, min: u64) -> Option<Option<Arc<Node<V>>>>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let hash = self.hash(key);
+        let guard = pin();
+        let mut tick = self.clock.tick(&guard);
+        loop {
+            let slot = self.find(key, hash, &guard);
+            let node = slot.and_then(|slot| self.current(slot, &guard));
+            if Self::is_fresh(tick, node, min) {
+                return Some(node.filter(|node| node.is_record()).map(Current::to_arc));
+            }
+            // "Not fresh" holds only if time and record were so at once.
+            let again = self.clock.tick(&guard);
+            if std::ptr::eq(tick, again) {
+                return None;
+            }
+            tick = again;
+        }
+    }
+}

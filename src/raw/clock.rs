@@ -1,0 +1,76 @@
+//! The global time, and whether the cache is closed.
+//!
+//! Both stand in one immutable [`Tick`] behind one pointer. A pointer and not a number, since
+//! times may go back: two looks that find the same tick under one guard prove that nothing
+//! happened in between, two looks that find the same number prove nothing.
+
+use super::reclaim::Guard;
+use super::sync::{AtomicPtr, Ordering};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tick {
+    pub(crate) time: u64,
+    pub(crate) closed: bool,
+}
+
+pub(crate) struct Clock(AtomicPtr<Tick>);
+
+impl Clock {
+    pub(crate) fn new() -> Self {
+        let start = Tick {
+            time: 0,
+            closed: false,
+        };
+        Clock(AtomicPtr::new(Box::into_raw(Box::new(start))))
+    }
+
+    /// The present tick: its address is its identity for as long as the guard lives.
+    #[inline]
+    pub(crate) fn tick<'g>(&self, _guard: &'g Guard) -> &'g Tick {
+        // Acquire, with the release of `advance`: who sees a time sees every write before it.
+        let tick = self.0.load(Ordering::Acquire);
+        // SAFETY: never null; freed only after every guard that could have loaded it is gone.
+        unsafe { &*tick }
+    }
+
+    /// Replaces the tick by what `next` makes of it, unless that is `None`. Lock-free.
+    ///
+    /// Linearization point of `update_time` and `close`.
+    pub(crate) fn advance(&self, guard: &Guard, next: impl Fn(&Tick) -> Option<Tick>) {
+        let mut now = self.tick(guard);
+        let Some(tick) = next(now) else { return };
+        let new = Box::into_raw(Box::new(tick));
+        loop {
+            let old: *const Tick = now;
+            // Release, with the acquire of `tick`; acquire to follow the pointer on failure.
+            match self
+                .0
+                .compare_exchange(old.cast_mut(), new, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(old) => {
+                    // SAFETY: unreachable from now on for new guards, and ours to free.
+                    return unsafe { guard.defer(move || drop(Box::from_raw(old))) };
+                }
+                // SAFETY: as in `tick`.
+                Err(other) => now = unsafe { &*other },
+            }
+            match next(now) {
+                // SAFETY: `new` is not published yet.
+                Some(tick) => unsafe { *new = tick },
+                None => {
+                    // SAFETY: `new` was never published.
+                    return drop(unsafe { Box::from_raw(new) });
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        // Relaxed: `&mut self` has seen everything.
+        let tick = self.0.load(Ordering::Relaxed);
+        // SAFETY: the last tick is owned by the clock, and nobody else is here.
+        drop(unsafe { Box::from_raw(tick) });
+    }
+}

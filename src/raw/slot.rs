@@ -1,0 +1,135 @@
+//! A key's place: the key, its hash, and one pointer to the present [`Node`].
+//!
+//! Every change of a slot is one compare-and-swap of that pointer. Null means retired: the slot
+//! had neither a record nor anything to remember, will not be used again, and is on its way out
+//! of the index.
+
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ptr;
+
+use super::index::Entry;
+use super::node::{Current, Node};
+use super::reclaim::{Guard, contain};
+use super::sync::{Arc, AtomicPtr, Ordering};
+
+pub(crate) struct Slot<K, V> {
+    node: AtomicPtr<Node<V>>,
+    hash: u64,
+    key: ManuallyDrop<K>,
+    owns: PhantomData<Arc<Node<V>>>,
+}
+
+impl<K, V> Slot<K, V> {
+    pub(crate) fn new(key: K, hash: u64, node: Arc<Node<V>>) -> Arc<Self> {
+        Arc::new(Slot {
+            node: AtomicPtr::new(Arc::into_raw(node).cast_mut()),
+            hash,
+            key: ManuallyDrop::new(key),
+            owns: PhantomData,
+        })
+    }
+
+    pub(crate) fn key(&self) -> &K {
+        &self.key
+    }
+
+    /// The node as it is; `None` if the slot is retired.
+    #[inline]
+    pub(crate) fn load<'g>(&self, guard: &'g Guard) -> Option<Current<'g, V>> {
+        // Acquire, with the release in `swap`. Linearization point of every read.
+        let node = self.node.load(Ordering::Acquire);
+        // SAFETY: loaded from the slot under the guard; slots hold nodes from `Arc::into_raw`.
+        (!node.is_null()).then(|| unsafe { Current::new(node, guard) })
+    }
+
+    /// Puts `new` in the place of `old`; `None` retires the slot. Linearization point of every
+    /// write. The slot's reference to `old` becomes the caller's.
+    pub(crate) fn swap<'g>(
+        &self,
+        old: *const Node<V>,
+        new: Option<Arc<Node<V>>>,
+        guard: &'g Guard,
+    ) -> Result<Option<Current<'g, V>>, Option<Arc<Node<V>>>> {
+        let new = new.map_or(ptr::null(), Arc::into_raw).cast_mut();
+        // Release, with the acquire in `load`. Relaxed on failure: the caller loads again.
+        match self
+            .node
+            .compare_exchange(old.cast_mut(), new, Ordering::AcqRel, Ordering::Relaxed)
+        {
+            // SAFETY: in the slot since an instant ago, and the guard is older than that.
+            Ok(_) => Ok((!new.is_null()).then(|| unsafe { Current::new(new, guard) })),
+            // SAFETY: made from an `Arc` above, and not published.
+            Err(_) => Err((!new.is_null()).then(|| unsafe { Arc::from_raw(new) })),
+        }
+    }
+
+    /// Puts `before` back in the place of the proposed node that holds its place.
+    pub(crate) fn put_back(&self, proposed: *const Node<V>, before: *const Node<V>) -> bool {
+        // As in `swap`; whoever loads `before` again gets it from this release.
+        self.node
+            .compare_exchange(
+                proposed.cast_mut(),
+                before.cast_mut(),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            )
+            .is_ok()
+    }
+
+    /// Exchanges the node of a slot that is not shared yet.
+    pub(crate) fn exchange(self: &mut Arc<Self>, node: Arc<Node<V>>) -> Arc<Node<V>> {
+        let slot = Arc::get_mut(self).expect("an unpublished slot has one owner");
+        let new = AtomicPtr::new(Arc::into_raw(node).cast_mut());
+        let old = std::mem::replace(&mut slot.node, new);
+        // SAFETY: the slot's own reference; it was never shared and never retired.
+        unsafe { Arc::from_raw(old.load(Ordering::Relaxed)) }
+    }
+
+    /// A counted reference to a slot found under a guard.
+    ///
+    /// # Safety
+    ///
+    /// `slot` is an `Arc`'s, and was reached through the index or a waiter under a guard that is
+    /// still there.
+    pub(crate) unsafe fn to_arc(slot: *const Self) -> Arc<Self> {
+        // SAFETY: the index's reference is released only after the guard is gone.
+        unsafe {
+            Arc::increment_strong_count(slot);
+            Arc::from_raw(slot)
+        }
+    }
+}
+
+impl<K, V> Entry for Slot<K, V> {
+    #[inline]
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn is_retired(&self) -> bool {
+        // Acquire, with the release in `swap`: what the retirer did before is seen.
+        self.node.load(Ordering::Acquire).is_null()
+    }
+}
+
+impl<K, V> Drop for Slot<K, V> {
+    // Both run user code, and may do so in the middle of somebody else's call.
+    fn drop(&mut self) {
+        // Relaxed: `&mut self` has seen everything.
+        let node = self.node.load(Ordering::Relaxed).cast_const();
+        if !node.is_null() {
+            // SAFETY: the slot's reference; nobody can find the node through the slot any more. A
+            // proposal that its thread left undecided still owns the node before it.
+            contain(|| unsafe {
+                let before = Node::undecided(node);
+                if let Some(before) = before {
+                    Node::leave_slot(before);
+                }
+                Node::leave_slot(node);
+            });
+        }
+        // SAFETY: not used again.
+        contain(|| unsafe { ManuallyDrop::drop(&mut self.key) });
+    }
+}

@@ -1,0 +1,576 @@
+//! The moves that writers make.
+
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash};
+
+use super::cache::{RawCache, Work};
+use super::clock::Tick;
+use super::index::Entry;
+use super::list::List;
+use super::node::{Aux, Current, Handed, Node, Proposal, Standing, Waiters};
+use super::reclaim::{Guard, pin};
+use super::slot::Slot;
+use super::sync::{Arc, AtomicBool, Ordering, fence};
+use super::waiter::{Outcome, Panics, Waiter};
+use super::waiting::Listing;
+use crate::WritePolicy;
+
+impl<V> Handed<V> {
+    fn to(waiters: List<Arc<Waiter<V>>>, outcome: Option<Outcome<V>>) -> Option<Self> {
+        (!waiters.is_empty()).then(|| Handed {
+            waiters,
+            outcome,
+            done: AtomicBool::new(false),
+        })
+    }
+}
+
+/// Makes an unpublished node ready for its slot. A listing is kept for as long as there is a
+/// reason to be visited; a node with nothing to say is none, and the slot retires.
+pub(super) fn seal<V>(mut node: Arc<Node<V>>, mut aux: Aux<V>) -> Option<Arc<Node<V>>> {
+    let idle = aux.waiters.list.is_empty() && aux.handed.is_none() && aux.tomb.is_none();
+    if idle {
+        aux.listing = None;
+        if !node.is_record() && aux.proposal.is_none() {
+            return None;
+        }
+    }
+    node.equip(aux);
+    Some(node)
+}
+
+/// What a move has made ready before it succeeds; what is not used in the end is taken back.
+pub(super) struct Ready<'a, K, V, S> {
+    cache: &'a RawCache<K, V, S>,
+    /// A slot that lost its place in the index to another of the same key.
+    spare: Option<Arc<Slot<K, V>>>,
+    /// The bare slot that was put into the index.
+    opened: Option<Arc<Slot<K, V>>>,
+    /// A listing of a slot that had none.
+    listing: Option<(*const Slot<K, V>, Arc<Listing>)>,
+}
+
+impl<'a, K, V, S> Ready<'a, K, V, S> {
+    pub(super) fn nothing(cache: &'a RawCache<K, V, S>) -> Self {
+        Ready {
+            cache,
+            spare: None,
+            opened: None,
+            listing: None,
+        }
+    }
+
+    /// A slot that holds `node`.
+    fn slot(&mut self, node: Arc<Node<V>>, hash: u64, key: impl FnOnce() -> K) -> Arc<Slot<K, V>> {
+        match self.spare.take() {
+            None => Slot::new(key(), hash, node),
+            Some(mut slot) => {
+                drop(Slot::exchange(&mut slot, node));
+                slot
+            }
+        }
+    }
+
+    /// Sees to it that the key has a slot: a bare one, for the move to follow.
+    pub(super) fn open<Q>(&mut self, key: &Q, hash: u64, guard: &Guard)
+    where
+        K: Borrow<Q>,
+        Q: Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let slot = self.slot(Node::absent(), hash, || key.to_owned());
+        let opened = Arc::clone(&slot);
+        match self
+            .cache
+            .index
+            .insert(slot, |slot| slot.key().borrow() == key, guard)
+        {
+            Ok(_) => self.opened = Some(opened),
+            Err((_, unused)) => {
+                drop(opened);
+                self.spare = Some(unused);
+            }
+        }
+    }
+
+    /// The listing that the successor of `old` has to carry: the one that is there, or a new one.
+    pub(super) fn listing(
+        &mut self,
+        slot: &Slot<K, V>,
+        old: Current<'_, V>,
+        guard: &Guard,
+    ) -> Arc<Listing> {
+        if let Some(listing) = old.listing() {
+            return Arc::clone(listing);
+        }
+        if self
+            .listing
+            .as_ref()
+            .is_none_or(|(of, _)| !std::ptr::eq(*of, slot))
+        {
+            self.take_back_listing(guard);
+            // SAFETY: found in the index under the guard.
+            let member = unsafe { Slot::to_arc(slot) };
+            let listing = self.cache.waiting.enlist(&member, slot.hash(), guard);
+            self.listing = Some((slot, listing));
+        }
+        Arc::clone(&self.listing.as_ref().expect("made above").1)
+    }
+
+    /// The move succeeded with `listing`.
+    pub(super) fn used(&mut self, listing: &Arc<Listing>) {
+        self.listing.take_if(|(_, made)| Arc::ptr_eq(made, listing));
+    }
+
+    fn take_back_listing(&mut self, guard: &Guard) {
+        if let Some((_, listing)) = self.listing.take() {
+            self.cache.waiting.delist(&listing, guard);
+        }
+    }
+}
+
+impl<K, V, S> Drop for Ready<'_, K, V, S> {
+    fn drop(&mut self) {
+        if self.listing.is_some() {
+            self.take_back_listing(&pin());
+        }
+        if let Some(slot) = self.opened.take() {
+            let mut panics = Panics::default();
+            self.cache.visit(&slot, Call::Tidy, &mut panics);
+            panics.resume();
+        }
+    }
+}
+
+/// Whom a visit is to end the wait of.
+pub(super) enum Call<'a, K, V> {
+    /// Those with `min <=` the time; a missing key reads as what the function makes of it.
+    Time(u64, &'a dyn Fn(&K) -> V),
+    /// The same, but only as long as there is no record.
+    Missing(u64, &'a dyn Fn(&K) -> V),
+    /// Everybody: the cache is closed.
+    Close,
+    /// Nobody: only clear away what is no longer needed.
+    Tidy,
+}
+
+impl<K, V> Clone for Call<'_, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K, V> Copy for Call<'_, K, V> {}
+
+impl<K, V, S> RawCache<K, V, S> {
+    /// Ends waits on one slot, and clears away what nobody needs there any more. False if there
+    /// was a record where none should be.
+    pub(super) fn visit(
+        &self,
+        slot: &Slot<K, V>,
+        call: Call<'_, K, V>,
+        panics: &mut Panics,
+    ) -> bool {
+        enum Visited<V> {
+            Record,
+            NeedsDefault,
+            /// What is left to hand over, and whether the slot is empty after that.
+            Done(Option<Work<V>>, bool),
+        }
+
+        let mut default: Option<Arc<Node<V>>> = None;
+        loop {
+            let visited = self.on_slot(slot, panics, |old, guard| {
+                if old.is_record() {
+                    if matches!(call, Call::Missing(..)) {
+                        return Some(Visited::Record);
+                    }
+                    if old.aux().is_none() {
+                        return Some(Visited::Done(None, false));
+                    }
+                }
+                let waiters = old.waiters();
+                let (meant, rest) = match call {
+                    Call::Time(time, _) | Call::Missing(time, _) => waiters.split(time),
+                    Call::Close => (waiters.list, Waiters::none()),
+                    Call::Tidy => (List::EMPTY, waiters),
+                };
+                let reached = self.clock.tick(guard).time;
+                let tomb = old.tomb().filter(|tomb| *tomb > reached);
+                let needed = tomb.is_some() || !rest.list.is_empty();
+                if meant.is_empty() && needed && tomb == old.tomb() {
+                    return Some(Visited::Done(None, false));
+                }
+                let outcome = match call {
+                    Call::Close => Some(Outcome::Closed),
+                    _ if old.is_record() || meant.is_empty() => None,
+                    _ => match &default {
+                        Some(default) => Some(Outcome::Snapshot(Arc::clone(default))),
+                        None => return Some(Visited::NeedsDefault),
+                    },
+                };
+                let empty = !old.is_record() && !needed;
+                let aux = Aux {
+                    handed: Handed::to(meant, outcome),
+                    waiters: rest,
+                    listing: old.listing().cloned(),
+                    tomb,
+                    proposal: None,
+                };
+                let new = self
+                    .replace(slot, old, seal(old.same_record(), aux), guard)
+                    .ok()?;
+                Some(Visited::Done(new.and_then(Work::of), empty))
+            });
+            match visited {
+                None => return true,
+                Some(Visited::Record) => return false,
+                Some(Visited::NeedsDefault) => {
+                    let (Call::Time(_, default_for) | Call::Missing(_, default_for)) = call else {
+                        unreachable!("nobody else needs it")
+                    };
+                    match panics.catch(|| default_for(slot.key())) {
+                        Some(value) => default = Some(Node::default(value)),
+                        None => return true, // its waiters stay registered
+                    }
+                }
+                Some(Visited::Done(work, empty)) => {
+                    let handed = work.is_some();
+                    if let Some(work) = work {
+                        work.finish(panics);
+                    }
+                    if handed && empty {
+                        self.visit(slot, Call::Tidy, panics);
+                    }
+                    panics.catch(|| drop(default));
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// Replaces the tick, then visits the slots that are listed.
+    fn advance(
+        &self,
+        next: impl Fn(&Tick) -> Option<Tick>,
+        call: Call<'_, K, V>,
+        panics: &mut Panics,
+    ) {
+        let rolls: Vec<_> = {
+            let guard = pin();
+            self.clock.advance(&guard, next);
+            // With the fences in `subscribe`, `delete` and `settle`. If ours comes first, they see
+            // the new tick when they look again; if theirs does, we see their listing and their
+            // node.
+            fence(Ordering::SeqCst);
+            self.waiting.rolls(&guard).collect()
+        };
+        for member in rolls.iter().flat_map(List::iter) {
+            if !member.listing.is_gone() {
+                self.visit(&member.slot, call, panics);
+            }
+        }
+        panics.catch(|| drop(rolls));
+    }
+
+    pub(crate) fn update_time(&self, time: u64, default_for: &dyn Fn(&K) -> V) {
+        let mut panics = Panics::default();
+        let monotonic = self.policy == WritePolicy::Monotonic;
+        let next = |now: &Tick| (!monotonic || time > now.time).then_some(Tick { time, ..*now });
+        self.advance(next, Call::Time(time, default_for), &mut panics);
+        panics.resume();
+    }
+
+    pub(crate) fn close(&self) {
+        let mut panics = Panics::default();
+        let next = |now: &Tick| {
+            (!now.closed).then_some(Tick {
+                closed: true,
+                ..*now
+            })
+        };
+        self.advance(next, Call::Close, &mut panics);
+        panics.resume();
+    }
+
+    /// Waiters that are registered and neither told nor gone.
+    pub(crate) fn waiters(&self) -> usize {
+        let rolls: Vec<_> = self.waiting.rolls(&pin()).collect();
+        let mut waiting = 0;
+        for member in rolls.iter().flat_map(List::iter) {
+            let guard = pin();
+            let Some(aux) = self.current(&member.slot, &guard).and_then(Current::aux) else {
+                continue;
+            };
+            // A slot may be listed twice for a moment.
+            if aux
+                .listing
+                .as_ref()
+                .is_some_and(|l| Arc::ptr_eq(l, &member.listing))
+            {
+                let handed = aux.handed.as_ref().map(|handed| &handed.waiters);
+                let all = handed
+                    .into_iter()
+                    .chain([&aux.waiters.list])
+                    .flat_map(List::iter);
+                waiting += all.filter(|waiter| waiter.is_waiting()).count();
+            }
+        }
+        super::reclaim::contain(|| drop(rolls));
+        waiting
+    }
+}
+
+impl<K, V, S: BuildHasher> RawCache<K, V, S> {
+    pub(crate) fn set<Q>(&self, key: &Q, value: V, time: u64) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let monotonic = self.policy == WritePolicy::Monotonic;
+        let mut panics = Panics::default();
+        let hash = self.hash(key);
+        let mut new = Some(Node::own(value, time));
+        let mut ready = Ready::nothing(self);
+        let (stored, work) = self.on_key(key, hash, &mut panics, |tick, place, guard| {
+            let Some((slot, old)) = place else {
+                if monotonic {
+                    // The clock's word is needed at the instant of the swap: in a slot of its own.
+                    if time < tick.time {
+                        return Some((false, None));
+                    }
+                    ready.open(key, hash, guard);
+                    return None;
+                }
+                let node = new.take().expect("not stored yet");
+                let slot = ready.slot(node, hash, || key.to_owned());
+                match self
+                    .index
+                    .insert(slot, |slot| slot.key().borrow() == key, guard)
+                {
+                    Ok(_) => {
+                        self.count_new();
+                        return Some((true, None));
+                    }
+                    Err((_, mut slot)) => {
+                        new = Some(Slot::exchange(&mut slot, Node::absent()));
+                        ready.spare = Some(slot);
+                        return None;
+                    }
+                }
+            };
+            let refused = match self.policy {
+                WritePolicy::Overwrite => false,
+                WritePolicy::RejectOlder => old.is_record() && old.modified > time,
+                WritePolicy::Monotonic => {
+                    time < tick.time || time < old.newest().max(old.tomb().unwrap_or(0))
+                }
+            };
+            if refused {
+                return Some((false, None));
+            }
+            let node = new.take().expect("not stored yet");
+            let node = if old.aux().is_none() && !monotonic {
+                node
+            } else {
+                let (meant, rest) = old.waiters().split(time);
+                let aux = Aux {
+                    waiters: rest,
+                    handed: Handed::to(meant, None),
+                    listing: old.listing().cloned(),
+                    tomb: None,
+                    proposal: monotonic.then(|| Proposal {
+                        before: old.as_ptr(),
+                        time,
+                    }),
+                };
+                seal(node, aux).expect("a record is never sealed away")
+            };
+            match self.replace(slot, old, Some(node), guard) {
+                Err(node) => {
+                    new = node;
+                    if let Some(node) = &mut new {
+                        node.equip(Aux::none());
+                    }
+                    None
+                }
+                Ok(node) => {
+                    let node = node.expect("a record was swapped in");
+                    if !node.is_settled() && self.settle(slot, node, guard) == Standing::Refused {
+                        return Some((false, None));
+                    }
+                    self.index.assist(guard);
+                    Some((true, Work::of(node)))
+                }
+            }
+        });
+        drop(ready);
+        if let Some(work) = work {
+            work.finish(&mut panics);
+        }
+        panics.resume();
+        stored
+    }
+
+    pub(crate) fn set_observed_time<Q>(&self, key: &Q, time: u64, default_for: &dyn Fn(&K) -> V)
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        enum Observed<K, V> {
+            /// There is no record, but somebody who waits for one: so the slot serves as well.
+            NoRecord(Arc<Slot<K, V>>),
+            Done(Option<Work<V>>),
+        }
+
+        let mut panics = Panics::default();
+        let hash = self.hash(key);
+        let observe = |panics: &mut Panics| {
+            self.on_key(key, hash, panics, |_, place, guard| {
+                let Some((slot, old)) = place else {
+                    return Some(Observed::Done(None));
+                };
+                if !old.is_record() {
+                    // SAFETY: found in the index under the guard.
+                    return Some(Observed::NoRecord(unsafe { Slot::to_arc(slot) }));
+                }
+                let (meant, rest) = old.waiters().split(time);
+                let observed = match self.policy {
+                    WritePolicy::Monotonic => old.observed.max(time),
+                    _ => time,
+                };
+                if observed == old.observed && meant.is_empty() {
+                    return Some(Observed::Done(None));
+                }
+                let aux = Aux {
+                    waiters: rest,
+                    handed: Handed::to(meant, None),
+                    listing: old.listing().cloned(),
+                    tomb: None,
+                    proposal: None,
+                };
+                let new = seal(old.same_record_observed(observed), aux);
+                let new = self.replace(slot, old, new, guard).ok()?;
+                self.index.assist(guard);
+                Some(Observed::Done(new.and_then(Work::of)))
+            })
+        };
+        loop {
+            match observe(&mut panics) {
+                Observed::NoRecord(slot) => {
+                    if !self.visit(&slot, Call::Missing(time, default_for), &mut panics) {
+                        continue;
+                    }
+                }
+                Observed::Done(Some(work)) => work.finish(&mut panics),
+                Observed::Done(None) => {}
+            }
+            break;
+        }
+        panics.resume();
+    }
+
+    pub(crate) fn delete<Q>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let mut panics = Panics::default();
+        let mut ready = Ready::nothing(self);
+        let (was_there, buried) =
+            self.on_key(key, self.hash(key), &mut panics, |tick, place, guard| {
+                let Some((slot, old)) = place.filter(|(_, old)| old.is_record()) else {
+                    return Some((false, None));
+                };
+                // Under `Monotonic` what the record vouched for outlives it, until the global time
+                // has reached that too.
+                let monotonic = self.policy == WritePolicy::Monotonic;
+                let tomb = Some(old.newest()).filter(|time| monotonic && *time > tick.time);
+                let listing = match tomb {
+                    Some(_) => Some(ready.listing(slot, old, guard)),
+                    None => old.listing().cloned(),
+                };
+                let aux = Aux {
+                    waiters: old.waiters(),
+                    handed: None,
+                    listing: listing.clone(),
+                    tomb,
+                    proposal: None,
+                };
+                self.replace(slot, old, seal(Node::absent(), aux), guard)
+                    .ok()?;
+                if let Some(listing) = &listing {
+                    ready.used(listing);
+                }
+                Some((
+                    true,
+                    tomb.and_then(|tomb| self.overtaken(slot, tomb, guard)),
+                ))
+            });
+        drop(ready);
+        if let Some(slot) = buried {
+            self.visit(&slot, Call::Tidy, &mut panics);
+        }
+        panics.resume();
+        was_there
+    }
+
+    /// Deletes as of a time; only under `Monotonic` different from [`delete`](Self::delete).
+    pub(crate) fn delete_at<Q>(&self, key: &Q, time: u64) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        if self.policy != WritePolicy::Monotonic {
+            return self.delete(key);
+        }
+        let mut panics = Panics::default();
+        let mut ready = Ready::nothing(self);
+        let hash = self.hash(key);
+        let (was_there, buried) = self.on_key(key, hash, &mut panics, |tick, place, guard| {
+            let now = tick.time;
+            let Some((slot, old)) = place else {
+                if time <= now {
+                    return Some((false, None)); // refused, or nothing to remember
+                }
+                ready.open(key, hash, guard);
+                return None;
+            };
+            if time < now.max(old.newest()).max(old.tomb().unwrap_or(0)) {
+                return Some((false, None));
+            }
+            let listing = ready.listing(slot, old, guard);
+            let aux = Aux {
+                waiters: old.waiters(),
+                handed: None,
+                listing: Some(Arc::clone(&listing)),
+                tomb: Some(time),
+                proposal: Some(Proposal {
+                    before: old.as_ptr(),
+                    time,
+                }),
+            };
+            let new = self
+                .replace(slot, old, seal(Node::absent(), aux), guard)
+                .ok()?;
+            let new = new.expect("a tombstone is never sealed away");
+            if self.settle(slot, new, guard) == Standing::Refused {
+                return None; // the global time has passed it
+            }
+            ready.used(&listing);
+            Some((old.is_record(), self.overtaken(slot, time, guard)))
+        });
+        drop(ready);
+        if let Some(slot) = buried {
+            self.visit(&slot, Call::Tidy, &mut panics);
+        }
+        panics.resume();
+        was_there
+    }
+
+    /// The slot to tidy, if the global time has reached a tombstone just left in it.
+    fn overtaken(&self, slot: &Slot<K, V>, tomb: u64, guard: &Guard) -> Option<Arc<Slot<K, V>>> {
+        // With the fence in `advance`.
+        fence(Ordering::SeqCst);
+        // SAFETY: found in the index under the guard.
+        (self.clock.tick(guard).time >= tomb).then(|| unsafe { Slot::to_arc(slot) })
+    }
+}

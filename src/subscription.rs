@@ -1,0 +1,137 @@
+//! A registered wait.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use crate::raw::{Home, Outcome, Waiter};
+use crate::{Snapshot, WaitError};
+
+/// A wait that is registered: made by [`Cache::subscribe`](crate::Cache::subscribe).
+///
+/// It ends once, with the snapshot that the call which ended it chose, or with
+/// [`WaitError::Closed`]; from then on every method gives that same result. It can be waited for
+/// by threads ([`wait`](Self::wait) and its timed forms, several at once if you like) and by one
+/// task at a time (it is a [`Future`]). It does not keep the cache open.
+///
+/// # Cancel safety
+///
+/// Dropping it gives up the wait: its waker is dropped at once, nobody else's wait is touched. A
+/// `wait_timeout` that timed out, or a future that was polled and put aside, is still registered
+/// and misses nothing.
+///
+/// # Progress
+///
+/// [`try_get`](Self::try_get) and `poll` are wait-free, dropping is lock-free.
+#[must_use = "dropping a subscription gives up the wait"]
+pub struct Subscription<V>(State<V>);
+
+enum State<V> {
+    Over(Result<Snapshot<V>, WaitError>),
+    Registered {
+        waiter: Arc<Waiter<V>>,
+        home: Weak<dyn Home<V>>,
+    },
+}
+
+impl<V> Subscription<V> {
+    pub(crate) fn over(result: Result<Snapshot<V>, WaitError>) -> Self {
+        Subscription(State::Over(result))
+    }
+
+    pub(crate) fn registered(waiter: Arc<Waiter<V>>, home: Weak<dyn Home<V>>) -> Self {
+        Subscription(State::Registered { waiter, home })
+    }
+
+    /// The result, if there is one. Never waits.
+    pub fn try_get(&self) -> Option<Result<Snapshot<V>, WaitError>> {
+        match &self.0 {
+            State::Over(result) => Some(result.clone()),
+            State::Registered { waiter, .. } => waiter.outcome().map(result),
+        }
+    }
+
+    /// Sleeps until there is a result. The thread is parked and uses no CPU.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError::Closed`] if the cache is closed first.
+    pub fn wait(&self) -> Result<Snapshot<V>, WaitError> {
+        self.sleep(None)
+    }
+
+    /// Sleeps until there is a result, for `timeout` at the longest.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError::TimedOut`] if the time is up: the wait is still registered, and may be waited
+    /// for again. [`WaitError::Closed`] if the cache is closed first.
+    pub fn wait_timeout(&self, timeout: Duration) -> Result<Snapshot<V>, WaitError> {
+        // A deadline beyond what the clock can say is none.
+        self.sleep(Instant::now().checked_add(timeout))
+    }
+
+    /// Sleeps until there is a result, or until `deadline`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`wait_timeout`](Self::wait_timeout).
+    pub fn wait_deadline(&self, deadline: Instant) -> Result<Snapshot<V>, WaitError> {
+        self.sleep(Some(deadline))
+    }
+
+    fn sleep(&self, deadline: Option<Instant>) -> Result<Snapshot<V>, WaitError> {
+        if let State::Registered { waiter, .. } = &self.0 {
+            waiter.wait(deadline);
+        }
+        self.try_get().unwrap_or(Err(WaitError::TimedOut))
+    }
+}
+
+pub(crate) fn result<V>(outcome: Outcome<V>) -> Result<Snapshot<V>, WaitError> {
+    match outcome {
+        Outcome::Snapshot(node) => Ok(Snapshot::of_record(node)),
+        Outcome::Closed => Err(WaitError::Closed),
+    }
+}
+
+impl<V> Future for Subscription<V> {
+    type Output = Result<Snapshot<V>, WaitError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(result) = self.try_get() {
+            return Poll::Ready(result);
+        }
+        if let State::Registered { waiter, .. } = &self.0 {
+            waiter.register(cx.waker());
+            // Looked at again: the result may have come before the waker.
+            if let Some(result) = self.try_get() {
+                drop(waiter.take_waker());
+                return Poll::Ready(result);
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl<V> Drop for Subscription<V> {
+    fn drop(&mut self) {
+        if let State::Registered { waiter, home } = &self.0 {
+            if let Some(home) = home.upgrade() {
+                home.cancel(waiter);
+            }
+            drop(waiter.take_waker());
+        }
+    }
+}
+
+impl<V: fmt::Debug> fmt::Debug for Subscription<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("result", &self.try_get())
+            .finish()
+    }
+}
