@@ -46,23 +46,24 @@ impl PodStatus {
     /// The phase of a pod that was asked to run `spec`, as the kubelet derives it.
     ///
     /// Of each container in `spec` the newest attempt counts, by the time at which it was made.
-    /// One that is not there, is only created, or is in an unknown state is *waiting*; or
-    /// *restarting*, if there is an attempt before it that has exited. Then, the first that fits:
+    /// One that is not there is *waiting*. So is one that is only created or in an unknown state,
+    /// unless the attempt before it has exited: then it is *restarting*. The first line that fits
+    /// gives the phase:
     ///
-    /// | if | the phase is |
+    /// | if | phase |
     /// |---|---|
     /// | an init container exited with a failure and is not started again | `Failed` |
-    /// | any container is waiting, or an init container that is no sidecar is running | `Pending` |
-    /// | a sidecar or one of the pod's own containers is running | `Running` |
+    /// | any container is waiting, or an init container runs that is no sidecar | `Pending` |
+    /// | a sidecar or one of the pod's own containers runs | `Running` |
     /// | the pod has no container of its own | `Pending` |
     /// | one of the pod's own containers will be started again | `Running` |
     /// | all of them exited with 0 | `Succeeded` |
-    /// | | `Failed` |
+    /// | nothing of the above | `Failed` |
     ///
     /// Whether a container is started again is what [`PodSpec::restarts`] says of the code that
     /// it, or the attempt before it, exited with. A sidecar that has exited counts for nothing.
-    /// An init container that the runtime has forgotten has succeeded if one of the pod's own
-    /// containers has ever been made.
+    /// Nor does an init container that is not there, unless it is a sidecar: the runtime may forget
+    /// it once it has done its work, and until it has the pod's own containers are waiting.
     ///
     /// # What the kubelet knows beyond this
     ///
@@ -112,23 +113,20 @@ impl PodStatus {
 
     fn derive_phase(&self, spec: &PodSpec, terminal: bool) -> PodPhase {
         let attempts = Attempts::of(self);
-        let initialized = spec
-            .containers
-            .iter()
-            .any(|c| attempts.state(&c.name) != State::Missing);
 
         let (mut waiting, mut running) = (false, false);
         for container in &spec.init_containers {
+            let sidecar = container.is_sidecar();
             match attempts.state(&container.name) {
-                State::Running if container.is_sidecar() => running = true,
-                State::Exited(_) | State::Restarting(_) if container.is_sidecar() => {}
+                State::Running if sidecar => running = true,
+                // Forgotten after it ran, or not made yet: then nor are the pod's own containers.
+                State::Missing if !sidecar => {}
+                State::Missing | State::Waiting | State::Running => waiting = true,
                 State::Exited(code) | State::Restarting(code) => {
                     if code != 0 && !spec.restarts(container, code) {
                         return PodPhase::Failed;
                     }
                 }
-                State::Missing if initialized && !container.is_sidecar() => {}
-                State::Missing | State::Waiting | State::Running => waiting = true,
             }
         }
 

@@ -33,6 +33,11 @@ fn before(container: ContainerStatus) -> ContainerStatus {
     }
 }
 
+/// The attempt before that.
+fn exited_first(name: &str) -> ContainerStatus {
+    container(name, Exited, 1)
+}
+
 fn init(policy: RestartPolicy, init: ContainerSpec) -> PodSpec {
     PodSpec {
         init_containers: vec![init],
@@ -62,6 +67,15 @@ fn the_same_for_every_policy() {
                 (vec![running("a")], Pending),
                 (vec![exited("a", 0)], Pending),
                 (vec![running("a"), created("b")], Pending),
+                (
+                    vec![
+                        running("a"),
+                        created("b"),
+                        before(created("b")),
+                        exited_first("b"),
+                    ],
+                    Pending,
+                ),
                 (vec![running("a"), unknown("b")], Pending),
                 (vec![exited("a", 1), created("b")], Pending),
                 (vec![running("a"), running("b")], PodPhase::Running),
