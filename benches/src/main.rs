@@ -1,0 +1,97 @@
+//! Contention benchmarks of podcache and its peers.
+
+mod alloc;
+mod cells;
+mod data;
+mod goals;
+mod harness;
+mod machine;
+mod peers;
+mod progress;
+mod stats;
+mod tasks;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::goals::significant;
+use crate::harness::Runner;
+use crate::machine::{Machine, NOISY, Noise};
+use crate::progress::Progress;
+
+#[global_allocator]
+static ALLOCATOR: alloc::Counting = alloc::Counting;
+
+#[derive(Debug, Parser)]
+#[command(about, version)]
+struct Arguments {
+    /// Only what this pattern is found in.
+    #[arg(long, global = true)]
+    filter: Option<regex::Regex>,
+    /// Rounds, as a multiple of the usual number.
+    #[arg(long, global = true, default_value_t = 1.0)]
+    effort: f64,
+    /// Where the raw figures go.
+    #[arg(long, global = true, default_value = "target/bench")]
+    out: PathBuf,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Every figure that the project demands of itself, as a quotient measured in one run.
+    Goals,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    std::fs::create_dir_all(&arguments.out)?;
+    let machine = Machine::look();
+    eprintln!("{machine}");
+    let noise = Noise::watch();
+    match arguments.command {
+        Command::Goals => {
+            let wanted = |name: &str| arguments.filter.as_ref().is_none_or(|f| f.is_match(name));
+            let count = goals::experiments().filter(|name| wanted(name)).count();
+            let raw = arguments.out.join("goals.csv");
+            let mut runner = Runner::new(arguments.effort, Some(&raw), Progress::new(count))?;
+            let rows = goals::run(&mut runner, wanted);
+            runner.progress().finish();
+            println!(
+                "{:<62} {:>8} {:>8} {:>16} {:>8}  {:<4} figures (medians)",
+                "what", "goal", "median", "quartiles", "minima", "met",
+            );
+            for row in &rows {
+                let ratio = row.ratio;
+                println!(
+                    "{:<62} {:>8} {:>8} {:>16} {:>8}  {:<4} {}",
+                    row.what,
+                    row.bound.to_string(),
+                    significant(ratio.median),
+                    format!("{} .. {}", significant(ratio.low), significant(ratio.high)),
+                    significant(ratio.of_minima),
+                    if row.met() { "yes" } else { "NO" },
+                    row.figures,
+                );
+            }
+            let met = rows.iter().filter(|row| row.met()).count();
+            println!("{met} of {} met", rows.len());
+        }
+    }
+    match noise.foreign() {
+        Some(foreign) if foreign > NOISY => {
+            println!(
+                "Others used {:.0} % of this machine meanwhile: too noisy to trust.",
+                foreign * 100.0
+            );
+        }
+        Some(foreign) => println!(
+            "Others used {:.0} % of this machine meanwhile.",
+            foreign * 100.0
+        ),
+        None => println!("This system does not tell how much of it others used meanwhile."),
+    }
+    Ok(())
+}
