@@ -376,7 +376,7 @@ where
 
     /// Whether the cache is closed. Wait-free.
     pub fn is_closed(&self) -> bool {
-        self.reader().is_closed()
+        self.reader().closed()
     }
 
     /// A guard for many reads in a row that touch no reference count.

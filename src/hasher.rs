@@ -9,14 +9,8 @@ use std::hash::{BuildHasher, Hasher};
 /// with this one). The seed makes accidental and blind collisions unlikely; it is not a defence
 /// against somebody who can watch the cache's timing and choose keys at will. Who takes keys from
 /// an adversary passes `std::hash::RandomState` to [`Builder::hasher`](crate::Builder::hasher).
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct RandomState(foldhash::fast::RandomState);
-
-impl Default for RandomState {
-    fn default() -> Self {
-        RandomState(foldhash::fast::RandomState::default())
-    }
-}
 
 impl fmt::Debug for RandomState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

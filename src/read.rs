@@ -95,7 +95,7 @@ where
         Timestamp::from_nanos(self.0.tick().time)
     }
 
-    pub(crate) fn is_closed(self) -> bool {
+    pub(crate) fn closed(self) -> bool {
         self.0.tick().closed
     }
 
@@ -275,7 +275,7 @@ where
 
     /// See [`Cache::is_closed`](crate::Cache::is_closed).
     pub fn is_closed(&self) -> bool {
-        self.reader().is_closed()
+        self.reader().closed()
     }
 
     /// See [`Cache::pin`](crate::Cache::pin).
