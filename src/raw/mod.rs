@@ -29,3 +29,6 @@ pub(crate) use waits::{Home, Wait};
 
 #[cfg(all(podcache_loom, not(crossbeam_loom)))]
 pub(crate) use reclaim::free_garbage;
+
+#[cfg(podcache_loom)]
+pub(crate) use park_loom::let_time_pass;

@@ -11,6 +11,11 @@ use std::time::Instant;
 use super::park_loom as imp;
 use super::sync::{AtomicU32, Ordering};
 
+/// Whether `deadline` is over. Under loom, the model says so.
+pub(crate) fn has_passed(deadline: Instant) -> bool {
+    imp::has_passed(deadline)
+}
+
 pub(crate) struct Word {
     word: AtomicU32,
     sleepers: imp::Sleepers,
@@ -59,6 +64,10 @@ mod imp {
         pub(super) fn new() -> Self {
             Sleepers
         }
+    }
+
+    pub(super) fn has_passed(deadline: Instant) -> bool {
+        Instant::now() >= deadline
     }
 
     pub(super) fn wait(word: &AtomicU32, value: u32) {
@@ -172,6 +181,10 @@ mod imp {
     unsafe impl Send for Sleepers {}
     // SAFETY: as above.
     unsafe impl Sync for Sleepers {}
+
+    pub(super) fn has_passed(deadline: Instant) -> bool {
+        Instant::now() >= deadline
+    }
 
     pub(super) fn wait(word: &AtomicU32, value: u32) {
         atomic_wait::wait(word, value);

@@ -13,7 +13,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::node::{Aux, Handed, Node};
-use super::park::Word;
+use super::park::{Word, has_passed};
 use super::sync::{Arc, AtomicPtr, Ordering};
 
 /// A thread may sleep on the word.
@@ -152,7 +152,7 @@ impl<V> Waiter<V> {
             }
             match deadline {
                 None => self.word.park(PARKED),
-                Some(deadline) if Instant::now() < deadline => {
+                Some(deadline) if !has_passed(deadline) => {
                     self.word.park_until(PARKED, deadline);
                 }
                 Some(_) => return,
