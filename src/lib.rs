@@ -12,6 +12,8 @@ mod read;
 mod snapshot;
 mod subscription;
 mod time;
+mod tracker;
+mod view;
 
 pub use cache::{Builder, Cache};
 pub use error::WaitError;
@@ -23,6 +25,8 @@ pub use read::ReadCache;
 pub use snapshot::{DefaultFor, Snapshot};
 pub use subscription::Subscription;
 pub use time::Timestamp;
+pub use tracker::Tracker;
+pub use view::{Changed, Diff, View, ViewIter, ViewReader};
 
 #[cfg(podcache_loom)]
 #[doc(hidden)]
@@ -33,5 +37,11 @@ pub mod model {
     #[cfg(not(crossbeam_loom))]
     pub fn free_garbage() {
         crate::raw::free_garbage();
+    }
+
+    /// Lets every deadline pass, at this instant of the calling thread. Until something orders
+    /// another thread after it, a timed wait there explores both: time is up, and it is not.
+    pub fn let_time_pass() {
+        crate::raw::let_time_pass();
     }
 }
