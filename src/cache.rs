@@ -11,7 +11,7 @@ use crate::raw::{self, RawCache};
 use crate::read::Reader;
 use crate::{
     DefaultFor, Iter, Keys, Pinned, RandomState, ReadCache, Snapshot, Subscription, Timestamp,
-    WaitError, WritePolicy,
+    Tracker, View, ViewReader, WaitError, WritePolicy,
 };
 
 /// A map from keys to records that answers at once, or wakes you when there is something newer.
@@ -388,6 +388,37 @@ where
     /// A handle that reads and waits but cannot write, and does not keep the cache open.
     pub fn read_only(&self) -> ReadCache<K, V, S> {
         ReadCache::new(Arc::clone(&self.raw))
+    }
+
+    /// A handle that follows one key: reading it while nothing changed is one atomic load.
+    pub fn track<Q>(&self, key: &Q) -> Tracker<K, V, S>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+        V: DefaultFor<K>,
+    {
+        Tracker::new(Arc::clone(&self.raw), key.to_owned())
+    }
+
+    /// All records in key order, as an immutable map that all who ask until the next
+    /// [`update_time`](Self::update_time) share.
+    ///
+    /// Every record in it is at least as new as [`View::timestamp`]. It is built when first asked
+    /// for, at most once per `update_time`; whoever asks while it is being built waits for that,
+    /// since building it twice is the alternative. Writers and all other reads take no part.
+    pub fn view(&self) -> Arc<View<K, V>>
+    where
+        K: Ord + Clone,
+    {
+        self.raw.view()
+    }
+
+    /// A handle for who asks for the [`view`](Self::view) often.
+    pub fn view_reader(&self) -> ViewReader<K, V, S>
+    where
+        K: Ord + Clone,
+    {
+        ViewReader::new(Arc::clone(&self.raw))
     }
 
     /// How writes are judged.

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
-use std::sync::Arc;
 
 use crate::Snapshot;
 use crate::raw::RawCache;
@@ -19,7 +18,7 @@ pub struct Iter<'a, K, V, S> {
 }
 
 impl<'a, K, V, S> Iter<'a, K, V, S> {
-    pub(crate) fn new(raw: &'a Arc<RawCache<K, V, S>>) -> Self {
+    pub(crate) fn new(raw: &'a RawCache<K, V, S>) -> Self {
         Iter {
             raw,
             cursor: Some(0),
@@ -54,7 +53,7 @@ impl<K, V, S> fmt::Debug for Iter<'_, K, V, S> {
 pub struct Keys<'a, K, V, S>(Iter<'a, K, V, S>);
 
 impl<'a, K, V, S> Keys<'a, K, V, S> {
-    pub(crate) fn new(raw: &'a Arc<RawCache<K, V, S>>) -> Self {
+    pub(crate) fn new(raw: &'a RawCache<K, V, S>) -> Self {
         Keys(Iter::new(raw))
     }
 }

@@ -14,15 +14,17 @@ use super::node::{Aux, Current, Node, Standing};
 use super::reclaim::{Guard, pin};
 use super::slot::Slot;
 use super::sync::{Arc, AtomicUsize, Ordering, fence};
+use super::view_cell::ViewCell;
 use super::waiter::Panics;
 use super::waiting::WaitingSet;
-use crate::WritePolicy;
+use crate::{View, WritePolicy};
 
 pub(crate) struct RawCache<K, V, S> {
     pub(super) index: Index<Slot<K, V>>,
     pub(super) clock: Clock,
     pub(super) waiting: WaitingSet<Slot<K, V>>,
     pub(super) policy: WritePolicy,
+    view: ViewCell<View<K, V>>,
     /// How many slots hold a record. Counted after the fact, so it may lag for a moment.
     records: AtomicUsize,
     hasher: S,
@@ -35,6 +37,25 @@ pub(super) type Place<'g, K, V> = (&'g Slot<K, V>, Current<'g, V>);
 pub(super) struct Work<V> {
     carrier: Arc<Node<V>>,
     aux: Arc<Aux<V>>,
+}
+
+/// A slot, and the node it had.
+pub(crate) struct Watched<K, V> {
+    slot: Arc<Slot<K, V>>,
+    node: Arc<Node<V>>,
+}
+
+impl<K, V> Watched<K, V> {
+    /// Whether the slot still has that node. One load.
+    #[inline]
+    pub(crate) fn is_current(&self) -> bool {
+        self.slot.still_holds(&self.node)
+    }
+
+    /// The record that the node is, if it is one.
+    pub(crate) fn record(&self) -> Option<Arc<Node<V>>> {
+        self.node.is_record().then(|| Arc::clone(&self.node))
+    }
 }
 
 impl<V> Work<V> {
@@ -59,6 +80,7 @@ impl<K, V, S> RawCache<K, V, S> {
             index: Index::new(capacity),
             clock: Clock::new(),
             waiting: WaitingSet::new(),
+            view: ViewCell::new(),
             policy,
             records: AtomicUsize::new(0),
             hasher,
@@ -242,6 +264,13 @@ impl<K, V, S> RawCache<K, V, S> {
     }
 }
 
+impl<K: Ord + Clone, V, S> RawCache<K, V, S> {
+    /// The view of the present tick, or a later one.
+    pub(crate) fn view(&self) -> Arc<View<K, V>> {
+        self.view.get(self.tick().number, || View::build(self))
+    }
+}
+
 impl<K, V, S: BuildHasher> RawCache<K, V, S> {
     #[inline]
     pub(crate) fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
@@ -259,6 +288,20 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
     {
         self.index
             .find(hash, |slot| slot.key().borrow() == key, guard)
+    }
+
+    /// The slot of a key with the node that it has, to look at again later.
+    pub(crate) fn watch<Q>(&self, key: &Q, hash: u64) -> Option<Watched<K, V>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        let guard = pin();
+        let slot = self.find(key, hash, &guard)?;
+        let node = self.current(slot, &guard)?.to_arc();
+        // SAFETY: found in the index under the guard.
+        let slot = unsafe { Slot::to_arc(slot) };
+        Some(Watched { slot, node })
     }
 
     /// The node of a key's record.

@@ -11,6 +11,8 @@ use super::sync::{AtomicPtr, Ordering};
 pub(crate) struct Tick {
     pub(crate) time: u64,
     pub(crate) closed: bool,
+    /// Which statement of the time this is, counted from zero.
+    pub(crate) number: u64,
 }
 
 pub(crate) struct Clock(AtomicPtr<Tick>);
@@ -20,6 +22,7 @@ impl Clock {
         let start = Tick {
             time: 0,
             closed: false,
+            number: 0,
         };
         Clock(AtomicPtr::new(Box::into_raw(Box::new(start))))
     }
@@ -33,14 +36,17 @@ impl Clock {
         unsafe { &*tick }
     }
 
-    /// Replaces the tick by what `next` makes of it, unless that is `None`. Lock-free.
+    /// Replaces the tick by what `change` makes of it. Lock-free.
     ///
     /// Linearization point of `update_time` and `close`.
-    pub(crate) fn advance(&self, guard: &Guard, next: impl Fn(&Tick) -> Option<Tick>) {
+    pub(crate) fn advance(&self, guard: &Guard, change: impl Fn(&mut Tick)) {
         let mut now = self.tick(guard);
-        let Some(tick) = next(now) else { return };
-        let new = Box::into_raw(Box::new(tick));
+        let new = Box::into_raw(Box::new(*now));
         loop {
+            let mut tick = *now;
+            change(&mut tick);
+            // SAFETY: `new` is not published yet.
+            unsafe { *new = tick };
             let old: *const Tick = now;
             // Release, with the acquire of `tick`; acquire to follow the pointer on failure.
             match self
@@ -53,14 +59,6 @@ impl Clock {
                 }
                 // SAFETY: as in `tick`.
                 Err(other) => now = unsafe { &*other },
-            }
-            match next(now) {
-                // SAFETY: `new` is not published yet.
-                Some(tick) => unsafe { *new = tick },
-                None => {
-                    // SAFETY: `new` was never published.
-                    return drop(unsafe { Box::from_raw(new) });
-                }
             }
         }
     }

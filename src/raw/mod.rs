@@ -16,12 +16,13 @@ mod park_loom;
 mod reclaim;
 mod slot;
 mod sync;
+mod view_cell;
 mod waiter;
 mod waiting;
 mod waits;
 mod writes;
 
-pub(crate) use cache::RawCache;
+pub(crate) use cache::{RawCache, Watched};
 pub(crate) use node::{Current, Node};
 pub(crate) use reclaim::{Guard, pin};
 pub(crate) use waiter::{Outcome, Waiter};

@@ -83,7 +83,7 @@ mod imp {
     }
 
     /// Frees what the execution left: the last step of a model, after all its threads are joined.
-    pub fn free_garbage() {
+    pub(crate) fn free_garbage() {
         loop {
             let garbage = GARBAGE.with(|g| std::mem::take(&mut *g.borrow_mut()));
             if garbage.is_empty() {
@@ -97,4 +97,4 @@ mod imp {
 }
 
 #[cfg(all(podcache_loom, not(crossbeam_loom)))]
-pub use imp::free_garbage;
+pub(crate) use imp::free_garbage;

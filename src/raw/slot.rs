@@ -43,6 +43,14 @@ impl<K, V> Slot<K, V> {
         (!node.is_null()).then(|| unsafe { Current::new(node, guard) })
     }
 
+    /// Whether this very node is still in the slot. Whoever asks keeps it alive, so that no other
+    /// can have its address.
+    #[inline]
+    pub(crate) fn still_holds(&self, node: &Arc<Node<V>>) -> bool {
+        // Relaxed: compares, and follows nothing; who finds another loads it again.
+        ptr::eq(self.node.load(Ordering::Relaxed), Arc::as_ptr(node))
+    }
+
     /// Puts `new` in the place of `old`; `None` retires the slot. Linearization point of every
     /// write. The slot's reference to `old` becomes the caller's.
     pub(crate) fn swap<'g>(

@@ -95,9 +95,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             // waiter; if its does, we find its tick, and what it did not give us we take.
             fence(Ordering::SeqCst);
             let again = self.clock.tick(guard);
-            let late = if ptr::eq(again, tick) {
-                None
-            } else if again.time >= min {
+            let late = if again.number != tick.number && again.time >= min {
                 // Not retired: it has our waiter, or has handed us something.
                 let node = self.current(slot, guard).filter(|node| node.is_record());
                 Some(match node.map(Current::to_arc) {

@@ -248,15 +248,10 @@ impl<K, V, S> RawCache<K, V, S> {
     }
 
     /// Replaces the tick, then visits the slots that are listed.
-    fn advance(
-        &self,
-        next: impl Fn(&Tick) -> Option<Tick>,
-        call: Call<'_, K, V>,
-        panics: &mut Panics,
-    ) {
+    fn advance(&self, change: impl Fn(&mut Tick), call: Call<'_, K, V>, panics: &mut Panics) {
         let rolls: Vec<_> = {
             let guard = pin();
-            self.clock.advance(&guard, next);
+            self.clock.advance(&guard, change);
             // With the fences in `subscribe`, `delete` and `settle`. If ours comes first, they see
             // the new tick when they look again; if theirs does, we see their listing and their
             // node.
@@ -274,20 +269,19 @@ impl<K, V, S> RawCache<K, V, S> {
     pub(crate) fn update_time(&self, time: u64, default_for: &dyn Fn(&K) -> V) {
         let mut panics = Panics::default();
         let monotonic = self.policy == WritePolicy::Monotonic;
-        let next = |now: &Tick| (!monotonic || time > now.time).then_some(Tick { time, ..*now });
-        self.advance(next, Call::Time(time, default_for), &mut panics);
+        let change = |tick: &mut Tick| {
+            if !monotonic || time >= tick.time {
+                tick.time = time;
+                tick.number += 1;
+            }
+        };
+        self.advance(change, Call::Time(time, default_for), &mut panics);
         panics.resume();
     }
 
     pub(crate) fn close(&self) {
         let mut panics = Panics::default();
-        let next = |now: &Tick| {
-            (!now.closed).then_some(Tick {
-                closed: true,
-                ..*now
-            })
-        };
-        self.advance(next, Call::Close, &mut panics);
+        self.advance(|tick| tick.closed = true, Call::Close, &mut panics);
         panics.resume();
     }
 

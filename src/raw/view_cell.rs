@@ -1,0 +1,145 @@
+//! The present view of the whole cache: the only file that names arc-swap.
+//!
+//! A view is read often, replaced about once a second and kept for long: what arc-swap is for.
+//! Nothing here is touched by a writer. Each tick of the clock has a number; the first who asks
+//! for the view of a tick that has none puts an empty cell there, and one of those who ask then
+//! builds it while the others wait for him. (Without a wait it would be built more than once.)
+
+use super::sync::Arc;
+
+struct Generation<T> {
+    number: u64,
+    view: imp::Once<Arc<T>>,
+}
+
+pub(crate) struct ViewCell<T>(imp::Shared<Generation<T>>);
+
+impl<T> ViewCell<T> {
+    pub(crate) fn new() -> Self {
+        ViewCell(imp::Shared::none())
+    }
+
+    /// The view of tick `number` or a later one, built if nobody has.
+    pub(crate) fn get(&self, number: u64, build: impl FnOnce() -> T) -> Arc<T> {
+        self.0.with(
+            |generation| generation.number >= number,
+            || {
+                Arc::new(Generation {
+                    number,
+                    view: imp::Once::new(),
+                })
+            },
+            |generation| generation.view.get_or_init(|| Arc::new(build())).clone(),
+        )
+    }
+}
+
+#[cfg(not(podcache_loom))]
+mod imp {
+    use super::Arc;
+    use arc_swap::ArcSwapOption;
+
+    pub(super) use std::sync::OnceLock as Once;
+
+    pub(super) struct Shared<T>(ArcSwapOption<T>);
+
+    impl<T> Shared<T> {
+        pub(super) fn none() -> Self {
+            Shared(ArcSwapOption::empty())
+        }
+
+        /// Uses what is there if it will do, else what is there after replacing it.
+        pub(super) fn with<R>(
+            &self,
+            will_do: impl Fn(&T) -> bool,
+            make: impl FnOnce() -> Arc<T>,
+            using: impl FnOnce(&T) -> R,
+        ) -> R {
+            let present = self.0.load();
+            if let Some(present) = present.as_deref().filter(|present| will_do(present)) {
+                return using(present);
+            }
+            drop(present);
+            let new = make();
+            let mut chosen = Arc::clone(&new);
+            self.0.rcu(|present| {
+                chosen = Arc::clone(present.as_ref().filter(|p| will_do(p)).unwrap_or(&new));
+                Some(Arc::clone(&chosen))
+            });
+            using(&chosen)
+        }
+    }
+}
+
+/// arc-swap cannot run under loom: an atomic pointer with the same orderings, on the crate's own
+/// reclamation.
+#[cfg(podcache_loom)]
+mod imp {
+    use super::super::reclaim::pin;
+    use super::super::sync::{AtomicPtr, Ordering};
+    use super::Arc;
+    use loom::sync::Mutex;
+    use std::ptr;
+
+    pub(super) struct Once<T>(Mutex<Option<T>>);
+
+    impl<T: Clone> Once<T> {
+        pub(super) fn new() -> Self {
+            Once(Mutex::new(None))
+        }
+
+        pub(super) fn get_or_init(&self, init: impl FnOnce() -> T) -> T {
+            self.0.lock().unwrap().get_or_insert_with(init).clone()
+        }
+    }
+
+    pub(super) struct Shared<T>(AtomicPtr<T>);
+
+    impl<T> Shared<T> {
+        pub(super) fn none() -> Self {
+            Shared(AtomicPtr::new(ptr::null_mut()))
+        }
+
+        pub(super) fn with<R>(
+            &self,
+            will_do: impl Fn(&T) -> bool,
+            make: impl FnOnce() -> Arc<T>,
+            using: impl FnOnce(&T) -> R,
+        ) -> R {
+            let guard = pin();
+            let mut make = Some(make);
+            let mut new: Option<Arc<T>> = None;
+            loop {
+                let present = self.0.load(Ordering::Acquire);
+                // SAFETY: an `Arc`'s pointer, loaded under the guard.
+                if let Some(present) = unsafe { present.as_ref() }.filter(|p| will_do(p)) {
+                    return using(present);
+                }
+                let new = new.get_or_insert_with(|| make.take().expect("once")());
+                let raw = Arc::into_raw(Arc::clone(new)).cast_mut();
+                let swap =
+                    self.0
+                        .compare_exchange(present, raw, Ordering::AcqRel, Ordering::Relaxed);
+                if swap.is_ok() {
+                    if !present.is_null() {
+                        // SAFETY: unreachable for new guards, and the cell's own reference.
+                        unsafe { guard.defer(move || drop(Arc::from_raw(present))) };
+                    }
+                    return using(new);
+                }
+                // SAFETY: not published.
+                drop(unsafe { Arc::from_raw(raw) });
+            }
+        }
+    }
+
+    impl<T> Drop for Shared<T> {
+        fn drop(&mut self) {
+            let present = self.0.load(Ordering::Relaxed);
+            if !present.is_null() {
+                // SAFETY: the cell's own reference, and nobody else is here.
+                drop(unsafe { Arc::from_raw(present) });
+            }
+        }
+    }
+}
