@@ -13,8 +13,9 @@ use std::sync::Arc;
 ///
 /// # With a cache
 ///
-/// What only reads takes either form. What may have to keep the key takes `&PodUid`, and clones it
-/// only then:
+/// What never has to keep the key takes either form: `get`, `try_get_newer_than`, `contains`,
+/// `set_observed_time`, `delete`. What may have to keep it, `set` and the waits, takes `&PodUid`
+/// and clones it only then:
 ///
 /// ```
 /// use podcache::Timestamp;

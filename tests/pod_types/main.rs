@@ -1,5 +1,6 @@
 //! The kubelet's types: identities, helpers, errors, phase and their serialized forms.
 
+mod cache;
 mod container_id;
 mod error;
 mod phase;
