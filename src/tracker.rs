@@ -55,11 +55,7 @@ where
     /// Wait-free while nothing changed; otherwise that of [`Cache::get`](crate::Cache::get).
     #[inline]
     pub fn load(&mut self) -> &Snapshot<V> {
-        if !self
-            .watched
-            .as_ref()
-            .is_some_and(|w| w.slot.still_holds(&w.node))
-        {
+        if !self.watched.as_ref().is_some_and(Watched::is_current) {
             self.reload();
         }
         &self.last
