@@ -5,13 +5,14 @@ mod cells;
 mod data;
 mod goals;
 mod harness;
+mod instructions;
 mod machine;
 mod peers;
 mod progress;
 mod stats;
 mod tasks;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 
@@ -43,42 +44,26 @@ struct Arguments {
 enum Command {
     /// Every figure that the project demands of itself, as a quotient measured in one run.
     Goals,
+    /// Instructions and locked operations of the uncontended paths, counted by callgrind.
+    Instructions,
+    /// Runs one of those paths.
+    #[command(hide = true)]
+    Path { peer: String, operation: String },
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    if let Command::Path { peer, operation } = &arguments.command {
+        return instructions::run(peer, operation);
+    }
     std::fs::create_dir_all(&arguments.out)?;
-    let machine = Machine::look();
-    eprintln!("{machine}");
+    eprintln!("{}", Machine::look());
     let noise = Noise::watch();
-    match arguments.command {
-        Command::Goals => {
-            let wanted = |name: &str| arguments.filter.as_ref().is_none_or(|f| f.is_match(name));
-            let count = goals::experiments().filter(|name| wanted(name)).count();
-            let raw = arguments.out.join("goals.csv");
-            let mut runner = Runner::new(arguments.effort, Some(&raw), Progress::new(count))?;
-            let rows = goals::run(&mut runner, wanted);
-            runner.progress().finish();
-            println!(
-                "{:<62} {:>8} {:>8} {:>16} {:>8}  {:<4} figures (medians)",
-                "what", "goal", "median", "quartiles", "minima", "met",
-            );
-            for row in &rows {
-                let ratio = row.ratio;
-                println!(
-                    "{:<62} {:>8} {:>8} {:>16} {:>8}  {:<4} {}",
-                    row.what,
-                    row.bound.to_string(),
-                    significant(ratio.median),
-                    format!("{} .. {}", significant(ratio.low), significant(ratio.high)),
-                    significant(ratio.of_minima),
-                    if row.met() { "yes" } else { "NO" },
-                    row.figures,
-                );
-            }
-            let met = rows.iter().filter(|row| row.met()).count();
-            println!("{met} of {} met", rows.len());
-        }
+    let wanted = |name: &str| arguments.filter.as_ref().is_none_or(|f| f.is_match(name));
+    match &arguments.command {
+        Command::Goals => goals(&arguments, wanted)?,
+        Command::Instructions => instructions(&arguments.out, wanted)?,
+        Command::Path { .. } => unreachable!("handled above"),
     }
     match noise.foreign() {
         Some(foreign) if foreign > NOISY => {
@@ -92,6 +77,61 @@ fn main() -> anyhow::Result<()> {
             foreign * 100.0
         ),
         None => println!("This system does not tell how much of it others used meanwhile."),
+    }
+    Ok(())
+}
+
+fn goals(arguments: &Arguments, wanted: impl Fn(&str) -> bool) -> anyhow::Result<()> {
+    let count = goals::experiments().filter(|name| wanted(name)).count();
+    let raw = arguments.out.join("goals.csv");
+    let mut runner = Runner::new(arguments.effort, Some(&raw), Progress::new(count))?;
+    let rows = goals::run(&mut runner, wanted);
+    runner.progress().finish();
+    println!(
+        "{:<64} {:>8} {:>8} {:>16} {:>8}  {:<4} figures (medians)",
+        "what", "goal", "median", "quartiles", "minima", "met",
+    );
+    for row in &rows {
+        let ratio = row.ratio;
+        println!(
+            "{:<64} {:>8} {:>8} {:>16} {:>8}  {:<4} {}",
+            row.what,
+            row.bound.to_string(),
+            significant(ratio.median),
+            format!("{} .. {}", significant(ratio.low), significant(ratio.high)),
+            significant(ratio.of_minima),
+            if row.met() { "yes" } else { "NO" },
+            row.figures,
+        );
+    }
+    let met = rows.iter().filter(|row| row.met()).count();
+    println!("{met} of {} met", rows.len());
+    Ok(())
+}
+
+fn instructions(out: &Path, wanted: impl Fn(&str) -> bool) -> anyhow::Result<()> {
+    if !instructions::available() {
+        println!("Instructions are not counted: there is no valgrind here.");
+        return Ok(());
+    }
+    println!(
+        "{:<24} {:<28} {:>13} {:>8}",
+        "peer", "operation", "instructions", "locked"
+    );
+    for peer in instructions::PEERS {
+        let own = (peer == instructions::PEERS[0]).then_some(instructions::OURS_ONLY);
+        for operation in instructions::OPERATIONS
+            .into_iter()
+            .chain(own.into_iter().flatten())
+        {
+            if wanted(&format!("{peer}: {operation}")) {
+                let cost = instructions::count(out, peer, operation)?;
+                println!(
+                    "{peer:<24} {operation:<28} {:>13.1} {:>8.2}",
+                    cost.instructions, cost.locked
+                );
+            }
+        }
     }
     Ok(())
 }

@@ -1,0 +1,209 @@
+//! Instructions and locked operations of the uncontended paths, counted by callgrind.
+//!
+//! A count is the same on a noisy machine: the steadiest figure there is, though not a time.
+
+use std::future::Future;
+use std::hint::black_box;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use podcache::Timestamp;
+
+use crate::data::{KEYS, Order, Pick, Status, uuids};
+use crate::harness::flush_epochs;
+use crate::peers::{
+    CopyOnWrite, DashTable, OneLock, Ours, PapayaEvents, ParkingLot, Peer, SccTable, Snapshot, Std,
+    TableWatch, WatchMap,
+};
+
+/// What one call of a path costs.
+#[derive(Debug, Clone, Copy)]
+pub struct Cost {
+    /// Instructions.
+    pub instructions: f64,
+    /// Instructions that lock the bus (or the cache line).
+    pub locked: f64,
+}
+
+/// The operations that are counted for every peer.
+pub const OPERATIONS: [&str; 5] = [
+    "get",
+    "get of a missing key",
+    "set",
+    "update_time",
+    "wait and cancel",
+];
+
+/// The operations that only we have.
+pub const OURS_ONLY: [&str; 3] = [
+    "pinned get",
+    "try_get_newer_than, fresh",
+    "get_newer_than, fresh",
+];
+
+/// The empty loop, which is taken off every count.
+const NOTHING: &str = "nothing";
+
+const CALLS: u64 = 2_000;
+
+/// All that happens while callgrind counts.
+#[inline(never)]
+fn measured(op: &mut dyn FnMut()) {
+    for _ in 0..CALLS {
+        op();
+    }
+}
+
+fn warm(op: &mut dyn FnMut()) {
+    for _ in 0..CALLS {
+        op();
+    }
+    flush_epochs();
+    measured(op);
+}
+
+fn run_peer<P: Peer>(operation: &str) -> anyhow::Result<()> {
+    let keys = uuids(KEYS + 1);
+    let (missing, keys) = keys.split_last().expect("there are keys");
+    let peer = P::with_capacity(KEYS);
+    for key in keys {
+        peer.set(key, Status::new(1), 1);
+    }
+    let mut order = Order::new(Pick::Uniform, KEYS, 1);
+    let mut time = 1;
+    let op: &mut dyn FnMut() = match operation {
+        NOTHING => &mut || drop(black_box(&keys[order.next()])),
+        "get" => &mut || drop(black_box(peer.get(&keys[order.next()]).status().generation)),
+        "get of a missing key" => &mut || drop(black_box(peer.get(missing))),
+        "set" => &mut || {
+            time += 1;
+            peer.set(&keys[order.next()], Status::new(time), time);
+        },
+        "update_time" => &mut || {
+            time += 1;
+            peer.update_time(time);
+        },
+        "wait and cancel" => &mut || {
+            let mut wait = std::pin::pin!(peer.newer_than(&keys[order.next()], 1));
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            assert!(wait.as_mut().poll(&mut context).is_pending(), "it waits");
+        },
+        _ => bail!("no operation is called {operation}"),
+    };
+    warm(op);
+    Ok(())
+}
+
+fn run_ours(operation: &str) -> anyhow::Result<()> {
+    let keys = uuids(KEYS);
+    let ours = Ours::with_capacity(KEYS);
+    for key in &keys {
+        ours.set(key, Status::new(1), 1);
+    }
+    let mut order = Order::new(Pick::Uniform, KEYS, 1);
+    match operation {
+        "pinned get" => {
+            let pinned = ours.0.pin();
+            warm(&mut || {
+                let entry = pinned.get(&keys[order.next()]).expect("a key that was set");
+                black_box(entry.value().generation);
+            });
+        }
+        "try_get_newer_than, fresh" => warm(&mut || {
+            drop(black_box(
+                ours.0
+                    .try_get_newer_than(&keys[order.next()], Timestamp::ZERO),
+            ));
+        }),
+        "get_newer_than, fresh" => warm(&mut || {
+            drop(black_box(
+                ours.0.get_newer_than(&keys[order.next()], Timestamp::ZERO),
+            ));
+        }),
+        _ => return run_peer::<Ours>(operation),
+    }
+    Ok(())
+}
+
+/// The peers whose paths are counted.
+pub const PEERS: [&str; 8] = [
+    Ours::NAME,
+    OneLock::<Std>::NAME,
+    OneLock::<ParkingLot>::NAME,
+    TableWatch::<DashTable>::NAME,
+    PapayaEvents::NAME,
+    TableWatch::<SccTable>::NAME,
+    CopyOnWrite::NAME,
+    WatchMap::NAME,
+];
+
+/// Runs one path: what callgrind looks at.
+pub fn run(peer: &str, operation: &str) -> anyhow::Result<()> {
+    match PEERS.iter().position(|&name| name == peer) {
+        Some(0) => run_ours(operation),
+        Some(1) => run_peer::<OneLock<Std>>(operation),
+        Some(2) => run_peer::<OneLock<ParkingLot>>(operation),
+        Some(3) => run_peer::<TableWatch<DashTable>>(operation),
+        Some(4) => run_peer::<PapayaEvents>(operation),
+        Some(5) => run_peer::<TableWatch<SccTable>>(operation),
+        Some(6) => run_peer::<CopyOnWrite>(operation),
+        Some(7) => run_peer::<WatchMap>(operation),
+        _ => bail!("no peer is called {peer}"),
+    }
+}
+
+/// Whether callgrind can be had.
+pub fn available() -> bool {
+    let version = Command::new("valgrind").arg("--version").output();
+    version.is_ok_and(|out| out.status.success())
+}
+
+/// Has callgrind count one path; its own output stays in `directory`.
+pub fn count(directory: &Path, peer: &str, operation: &str) -> anyhow::Result<Cost> {
+    let raw = count_raw(directory, peer, operation)?;
+    let empty = count_raw(directory, PEERS[0], NOTHING)?;
+    let per_call = |event: usize| (raw[event] - empty[event]).max(0.0) / CALLS as f64;
+    Ok(Cost {
+        instructions: per_call(0),
+        locked: per_call(1),
+    })
+}
+
+fn count_raw(directory: &Path, peer: &str, operation: &str) -> anyhow::Result<[f64; 2]> {
+    let name: String = format!("{peer}-{operation}")
+        .chars()
+        .map(|c| if c.is_alphanumeric() { c } else { '_' })
+        .collect();
+    let out = directory.join(format!("callgrind.{name}.out"));
+    let output = Command::new("valgrind")
+        .args([
+            "--tool=callgrind",
+            "--collect-bus=yes",
+            "--toggle-collect=*instructions::measured*",
+        ])
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .arg(std::env::current_exe()?)
+        .args(["path", peer, operation])
+        .output()?;
+    if !output.status.success() {
+        bail!(
+            "callgrind failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    let text = std::fs::read_to_string(&out)?;
+    let line = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.map(|line| line.split_whitespace().collect::<Vec<_>>())
+            .with_context(|| format!("callgrind wrote no {name}"))
+    };
+    let (events, totals) = (line("events:")?, line("totals:")?);
+    let total = |event: &str| {
+        let at = events.iter().position(|&name| name == event);
+        // Events of which there were none at the end of the list are left out.
+        at.and_then(|at| totals.get(at))
+            .map_or(Ok(0.0), |value| value.parse::<f64>())
+    };
+    Ok([total("Ir")?, total("Ge")?])
+}
