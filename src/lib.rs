@@ -24,7 +24,7 @@ pub use policy::WritePolicy;
 pub use read::ReadCache;
 pub use snapshot::{DefaultFor, Snapshot};
 pub use subscription::Subscription;
-pub use time::Timestamp;
+pub use time::{Timestamp, TimestampError};
 pub use tracker::Tracker;
 pub use view::{Changed, Diff, View, ViewIter, ViewReader};
 
