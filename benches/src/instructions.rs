@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use podcache::Timestamp;
 
+use crate::alloc::Count;
 use crate::data::{KEYS, Order, Pick, Status, uuids};
 use crate::harness::flush_epochs;
 use crate::peers::{
@@ -24,15 +25,19 @@ pub struct Cost {
     pub instructions: f64,
     /// Instructions that lock the bus (or the cache line).
     pub locked: f64,
+    /// Allocations.
+    pub allocations: f64,
 }
 
 /// The operations that are counted for every peer.
-pub const OPERATIONS: [&str; 5] = [
+pub const OPERATIONS: [&str; 7] = [
     "get",
     "get of a missing key",
     "set",
     "update_time",
     "wait and cancel",
+    "wait, woken by set",
+    "wait, woken by update_time",
 ];
 
 /// The operations that only we have.
@@ -50,17 +55,24 @@ const CALLS: u64 = 2_000;
 /// All that happens while callgrind counts.
 #[inline(never)]
 fn measured(op: &mut dyn FnMut()) {
+    repeat(op);
+}
+
+fn repeat(op: &mut dyn FnMut()) {
     for _ in 0..CALLS {
         op();
     }
 }
 
-fn warm(op: &mut dyn FnMut()) {
-    for _ in 0..CALLS {
-        op();
-    }
+/// Warms up, has the instructions counted, and then, since counting costs instructions, the
+/// allocations.
+fn look_at(op: &mut dyn FnMut()) {
+    repeat(op);
     flush_epochs();
     measured(op);
+    Count::start();
+    repeat(op);
+    println!("{}", Count::stop().calls);
 }
 
 fn run_peer<P: Peer>(operation: &str) -> anyhow::Result<()> {
@@ -72,6 +84,7 @@ fn run_peer<P: Peer>(operation: &str) -> anyhow::Result<()> {
     }
     let mut order = Order::new(Pick::Uniform, KEYS, 1);
     let mut time = 1;
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let op: &mut dyn FnMut() = match operation {
         NOTHING => &mut || drop(black_box(&keys[order.next()])),
         "get" => &mut || drop(black_box(peer.get(&keys[order.next()]).status().generation)),
@@ -86,12 +99,26 @@ fn run_peer<P: Peer>(operation: &str) -> anyhow::Result<()> {
         },
         "wait and cancel" => &mut || {
             let mut wait = std::pin::pin!(peer.newer_than(&keys[order.next()], 1));
-            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
             assert!(wait.as_mut().poll(&mut context).is_pending(), "it waits");
+        },
+        "wait, woken by set" => &mut || {
+            let key = &keys[order.next()];
+            let mut wait = std::pin::pin!(peer.newer_than(key, time));
+            assert!(wait.as_mut().poll(&mut context).is_pending(), "it waits");
+            time += 1;
+            peer.set(key, Status::new(time), time);
+            assert!(wait.as_mut().poll(&mut context).is_ready(), "it was woken");
+        },
+        "wait, woken by update_time" => &mut || {
+            let mut wait = std::pin::pin!(peer.newer_than(&keys[order.next()], time));
+            assert!(wait.as_mut().poll(&mut context).is_pending(), "it waits");
+            time += 1;
+            peer.update_time(time);
+            assert!(wait.as_mut().poll(&mut context).is_ready(), "it was woken");
         },
         _ => bail!("no operation is called {operation}"),
     };
-    warm(op);
+    look_at(op);
     Ok(())
 }
 
@@ -105,18 +132,18 @@ fn run_ours(operation: &str) -> anyhow::Result<()> {
     match operation {
         "pinned get" => {
             let pinned = ours.0.pin();
-            warm(&mut || {
+            look_at(&mut || {
                 let entry = pinned.get(&keys[order.next()]).expect("a key that was set");
                 black_box(entry.value().generation);
             });
         }
-        "try_get_newer_than, fresh" => warm(&mut || {
+        "try_get_newer_than, fresh" => look_at(&mut || {
             drop(black_box(
                 ours.0
                     .try_get_newer_than(&keys[order.next()], Timestamp::ZERO),
             ));
         }),
-        "get_newer_than, fresh" => warm(&mut || {
+        "get_newer_than, fresh" => look_at(&mut || {
             drop(black_box(
                 ours.0.get_newer_than(&keys[order.next()], Timestamp::ZERO),
             ));
@@ -167,10 +194,11 @@ pub fn count(directory: &Path, peer: &str, operation: &str) -> anyhow::Result<Co
     Ok(Cost {
         instructions: per_call(0),
         locked: per_call(1),
+        allocations: per_call(2),
     })
 }
 
-fn count_raw(directory: &Path, peer: &str, operation: &str) -> anyhow::Result<[f64; 2]> {
+fn count_raw(directory: &Path, peer: &str, operation: &str) -> anyhow::Result<[f64; 3]> {
     let name: String = format!("{peer}-{operation}")
         .chars()
         .map(|c| if c.is_alphanumeric() { c } else { '_' })
@@ -205,5 +233,6 @@ fn count_raw(directory: &Path, peer: &str, operation: &str) -> anyhow::Result<[f
         at.and_then(|at| totals.get(at))
             .map_or(Ok(0.0), |value| value.parse::<f64>())
     };
-    Ok([total("Ir")?, total("Ge")?])
+    let allocations = String::from_utf8_lossy(&output.stdout).trim().parse()?;
+    Ok([total("Ir")?, total("Ge")?, allocations])
 }

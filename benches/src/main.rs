@@ -115,8 +115,8 @@ fn instructions(out: &Path, wanted: impl Fn(&str) -> bool) -> anyhow::Result<()>
         return Ok(());
     }
     println!(
-        "{:<24} {:<28} {:>13} {:>8}",
-        "peer", "operation", "instructions", "locked"
+        "{:<24} {:<28} {:>13} {:>8} {:>12}",
+        "peer", "operation", "instructions", "locked", "allocations"
     );
     for peer in instructions::PEERS {
         let own = (peer == instructions::PEERS[0]).then_some(instructions::OURS_ONLY);
@@ -127,8 +127,8 @@ fn instructions(out: &Path, wanted: impl Fn(&str) -> bool) -> anyhow::Result<()>
             if wanted(&format!("{peer}: {operation}")) {
                 let cost = instructions::count(out, peer, operation)?;
                 println!(
-                    "{peer:<24} {operation:<28} {:>13.1} {:>8.2}",
-                    cost.instructions, cost.locked
+                    "{peer:<24} {operation:<28} {:>13.1} {:>8.2} {:>12.2}",
+                    cost.instructions, cost.locked, cost.allocations
                 );
             }
         }
