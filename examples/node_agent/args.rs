@@ -9,7 +9,13 @@ use crate::children::Orders;
 
 /// Follows this machine's processes as pods, through a podcache.
 #[derive(Debug, Parser)]
-#[command(name = "node_agent", max_term_width = 100)]
+#[command(
+    name = "node_agent",
+    max_term_width = 100,
+    after_help = "\
+Ends after --for, or with Ctrl-C. The exit status is 0 if the worker of every child's pod
+has seen the child's exit code, 1 if not, and 2 for wrong flags."
+)]
 pub(crate) struct Args {
     /// Time from one listing of the node to the next
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
@@ -35,8 +41,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = parse_top)]
     pub(crate) top: Option<usize>,
 
-    /// Print a line per change instead of the table, as happens anyway when the output is not a
-    /// terminal
+    /// Print a line per change, as when the output is not a terminal, instead of the table
     #[arg(long)]
     pub(crate) plain: bool,
 

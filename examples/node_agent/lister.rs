@@ -114,15 +114,23 @@ impl Lister {
         } = diff(&self.known, &now);
 
         let mut listed = Listed::default();
+        let mut without_worker = Vec::new();
         for uid in changed {
             match self.set(&uid, &now[&uid], time) {
                 Ok(true) => listed.sets += 1,
                 Ok(false) => listed.refused += 1,
-                // Without a worker nobody would see it. It is as unknown as before, and tried again
-                // next time.
-                Err(error) => self.tell(Event::Trouble(format!("no worker for {uid}: {error}"))),
+                // Nobody would see it. It stays as unknown as before and is new the next time.
+                Err(error) => without_worker.push(error),
             }
         }
+        if let Some(error) = without_worker.first() {
+            let pods = without_worker.len();
+            self.tell(Event::Trouble(format!(
+                "{pods} pods without a worker as yet: {error}"
+            )));
+        }
+        // For those who read, the global time vouches for these too. This is for the workers: what
+        // wakes them says which listing it comes from, and that is the time they name next.
         for uid in &confirmed {
             self.cache.set_observed_time(uid, time);
             listed.observes += 1;
@@ -142,7 +150,7 @@ impl Lister {
         Ok(())
     }
 
-    /// Looks at the processes and at the children, neither of which start or are reaped meanwhile.
+    /// Looks at the processes and at the children, with none started or reaped in between.
     fn list(&mut self) -> io::Result<Listing> {
         let mut children = self.children.lock().unwrap();
         self.node.refresh();
