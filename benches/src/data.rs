@@ -115,9 +115,17 @@ pub struct Order {
 /// Long enough that a branch predictor does not learn it by heart, short enough for the cache.
 const DRAWN: usize = 16 * 1024;
 
+/// Marks a drawn key as one to be set.
+const SET: u32 = 1 << 31;
+
 impl Order {
     /// A sequence over `keys` keys.
     pub fn new(pick: Pick, keys: usize, seed: u64) -> Self {
+        Self::mixed(pick, keys, 0.0, seed)
+    }
+
+    /// A sequence over `keys` keys, a share of which is to be set.
+    pub fn mixed(pick: Pick, keys: usize, sets: f64, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut sums = Vec::new();
         if pick == Pick::Zipf {
@@ -128,13 +136,16 @@ impl Order {
             }));
         }
         let drawn = (0..DRAWN)
-            .map(|_| match pick {
-                Pick::Hot => 0,
-                Pick::Uniform => random.u32(..keys as u32),
-                Pick::Zipf => {
-                    let at = random.f64() * sums[keys - 1];
-                    sums.partition_point(|&sum| sum < at) as u32
-                }
+            .map(|_| {
+                let key = match pick {
+                    Pick::Hot => 0,
+                    Pick::Uniform => random.u32(..keys as u32),
+                    Pick::Zipf => {
+                        let at = random.f64() * sums[keys - 1];
+                        sums.partition_point(|&sum| sum < at) as u32
+                    }
+                };
+                if random.f64() < sets { key | SET } else { key }
             })
             .collect();
         Self { next: 0, drawn }
@@ -143,7 +154,14 @@ impl Order {
     /// The next key number.
     #[inline]
     pub fn next(&mut self) -> usize {
+        self.next_with_kind().0
+    }
+
+    /// The next key number, and whether the key is to be set.
+    #[inline]
+    pub fn next_with_kind(&mut self) -> (usize, bool) {
         self.next = (self.next + 1) % DRAWN;
-        self.drawn[self.next] as usize
+        let drawn = self.drawn[self.next];
+        ((drawn & !SET) as usize, drawn & SET != 0)
     }
 }

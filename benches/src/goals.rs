@@ -17,9 +17,11 @@ use crate::harness::{
     Case, Member, NANOS, Run, Runner, Samples, cpu_time, flush_epochs, nanos_alone, pin_to_core,
     together,
 };
+use crate::mixes::filled;
 use crate::peers::{OneLock, Ours, ParkingLot, Peer, Snapshot, Std};
-use crate::stats::Ratio;
+use crate::stats::{Ratio, histogram};
 use crate::tasks;
+use crate::units::{rate, significant, time};
 
 /// Which side of its bound a quotient must keep to.
 #[derive(Debug, Clone, Copy)]
@@ -59,34 +61,6 @@ impl std::fmt::Display for Bound {
             Self::AtMost(most) => write!(f, "<= {}", significant(*most)),
             Self::AtLeast(least) => write!(f, ">= {}", significant(*least)),
         }
-    }
-}
-
-/// A number with about three digits that say something.
-pub fn significant(value: f64) -> String {
-    match value.abs() {
-        size if size >= 100.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
-}
-
-/// Nanoseconds in the unit that reads best.
-pub fn time(nanos: f64) -> String {
-    match nanos {
-        n if n < 1e3 => format!("{n:.1} ns"),
-        n if n < 1e6 => format!("{:.2} us", n / 1e3),
-        n if n < 1e9 => format!("{:.2} ms", n / 1e6),
-        n => format!("{:.2} s", n / 1e9),
-    }
-}
-
-/// A rate in the unit that reads best.
-pub fn rate(per_second: f64) -> String {
-    match per_second {
-        r if r < 1e3 => format!("{r:.1} /s"),
-        r if r < 1e6 => format!("{:.1} k/s", r / 1e3),
-        r => format!("{:.2} M/s", r / 1e6),
     }
 }
 
@@ -152,15 +126,6 @@ pub fn run(runner: &mut Runner, wanted: impl Fn(&str) -> bool) -> Vec<Row> {
         }
     }
     table.rows
-}
-
-/// A peer that holds all keys.
-fn filled<P: Peer>(keys: &[Key]) -> Arc<P> {
-    let peer = P::with_capacity(keys.len());
-    for (at, key) in keys.iter().enumerate() {
-        peer.set(key, Status::new(at as u64), 1);
-    }
-    Arc::new(peer)
 }
 
 type Papaya = papaya::HashMap<Key, Arc<Record>, Hasher>;
@@ -626,11 +591,6 @@ fn round_trip(runner: &mut Runner, table: &mut Table) {
 
 /// Every which operation is timed: few enough that the clock does not count.
 const TIMED: u32 = 16;
-
-/// A histogram of nanoseconds.
-pub fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("valid bounds")
-}
 
 const TAIL: &str = "p99.9 ns";
 

@@ -7,19 +7,22 @@ mod goals;
 mod harness;
 mod instructions;
 mod machine;
+mod mixes;
 mod peers;
 mod progress;
 mod stats;
 mod tasks;
+mod units;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 
-use crate::goals::significant;
 use crate::harness::Runner;
 use crate::machine::{Machine, NOISY, Noise};
+use crate::mixes::Scope;
 use crate::progress::Progress;
+use crate::units::significant;
 
 #[global_allocator]
 static ALLOCATOR: alloc::Counting = alloc::Counting;
@@ -44,6 +47,18 @@ struct Arguments {
 enum Command {
     /// Every figure that the project demands of itself, as a quotient measured in one run.
     Goals,
+    /// Every mix by every peer.
+    Mixes {
+        /// A few minutes: enough to see the order of the peers.
+        #[arg(long, conflicts_with = "full")]
+        quick: bool,
+        /// All thread counts and sizes (the default).
+        #[arg(long)]
+        full: bool,
+        /// Only tells what would be run.
+        #[arg(long)]
+        list: bool,
+    },
     /// Instructions and locked operations of the uncontended paths, counted by callgrind.
     Instructions,
     /// Runs one of those paths.
@@ -62,6 +77,22 @@ fn main() -> anyhow::Result<()> {
     let wanted = |name: &str| arguments.filter.as_ref().is_none_or(|f| f.is_match(name));
     match &arguments.command {
         Command::Goals => goals(&arguments, wanted)?,
+        Command::Mixes { quick, list, .. } => {
+            let scope = if *quick { Scope::Quick } else { Scope::Full };
+            let mut experiments = mixes::experiments(scope);
+            experiments.retain(|experiment| wanted(&experiment.name()));
+            if *list {
+                experiments
+                    .iter()
+                    .for_each(|experiment| println!("{experiment:?}"));
+                return Ok(());
+            }
+            let raw = arguments.out.join("mixes.csv");
+            let progress = Progress::new(experiments.len());
+            let mut runner = Runner::new(arguments.effort, Some(&raw), progress)?;
+            mixes::run(&mut runner, &experiments, scope, &arguments.out)?;
+            runner.progress().finish();
+        }
         Command::Instructions => instructions(&arguments.out, wanted)?,
         Command::Path { .. } => unreachable!("handled above"),
     }

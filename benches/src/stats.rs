@@ -1,4 +1,6 @@
-//! Medians, quartiles and quotients.
+//! Medians, quartiles, quotients and histograms.
+
+use hdrhistogram::Histogram;
 
 /// The value below which this share of the values lies.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
@@ -48,4 +50,9 @@ impl Ratio {
             of_minima: value,
         }
     }
+}
+
+/// A histogram of nanoseconds.
+pub fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("valid bounds")
 }

@@ -4,6 +4,7 @@ mod copy_on_write;
 mod one_lock;
 mod ours;
 mod papaya_events;
+mod read_only;
 mod table_watch;
 mod watch_map;
 
@@ -14,6 +15,7 @@ pub use copy_on_write::CopyOnWrite;
 pub use one_lock::{OneLock, ParkingLot, Std};
 pub use ours::Ours;
 pub use papaya_events::PapayaEvents;
+pub use read_only::{Flurry, LeftRight, Papaya, Plain, ReadOnly};
 pub use table_watch::{DashTable, SccTable, TableWatch};
 pub use watch_map::WatchMap;
 

@@ -1,0 +1,194 @@
+//! Reads and sets as fast as they go, on one to many threads.
+//!
+//! Latencies are those of calls, sampled; there is no intended start time when every thread starts
+//! the next call as soon as it can.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use hdrhistogram::Histogram;
+
+use super::{Experiment, Scope, Subject, every_peer, filled, note, slice_length};
+use crate::data::{KEYS, Key, Order, Pick, Status, uuids};
+use crate::harness::{Member, Run, together};
+use crate::peers::{Flurry, LeftRight, Papaya, Peer, Plain, ReadOnly, Snapshot};
+use crate::stats::histogram;
+
+/// What the mixes measure.
+const FIGURES: &[&str] = &["operations/s"];
+
+/// Which keys a thread uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    /// All of them.
+    Shared(Pick),
+    /// A part that no other thread uses.
+    Own,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Mix {
+    name: &'static str,
+    sets: f64,
+    keys: Keys,
+}
+
+const UNIFORM: Keys = Keys::Shared(Pick::Uniform);
+
+const MIXES: &[Mix] = &[
+    Mix {
+        name: "get",
+        sets: 0.0,
+        keys: UNIFORM,
+    },
+    Mix {
+        name: "get 99.9 %, set 0.1 %",
+        sets: 0.001,
+        keys: UNIFORM,
+    },
+    Mix {
+        name: "get 90 %, set 10 %",
+        sets: 0.1,
+        keys: UNIFORM,
+    },
+    Mix {
+        name: "get 50 %, set 50 %",
+        sets: 0.5,
+        keys: UNIFORM,
+    },
+    Mix {
+        name: "get 90 %, set 10 %, zipf",
+        sets: 0.1,
+        keys: Keys::Shared(Pick::Zipf),
+    },
+    Mix {
+        name: "get 90 %, set 10 %, one key",
+        sets: 0.1,
+        keys: Keys::Shared(Pick::Hot),
+    },
+    Mix {
+        name: "set, one key",
+        sets: 1.0,
+        keys: Keys::Shared(Pick::Hot),
+    },
+    Mix {
+        name: "set, different keys",
+        sets: 1.0,
+        keys: Keys::Own,
+    },
+];
+
+pub(super) fn threads(scope: Scope) -> &'static [usize] {
+    scope.pick(&[1, 2, 8], &[1, 2, 4, 8, 16, 64])
+}
+
+pub(super) fn experiments(scope: Scope) -> Vec<Experiment> {
+    let every = MIXES
+        .iter()
+        .flat_map(|&mix| threads(scope).iter().map(move |&n| (mix, n)));
+    every
+        .map(|(mix, threads)| {
+            Experiment::new(mix.name, "threads", threads, move |bench| {
+                let keys: Arc<[Key]> = uuids(KEYS).into();
+                let mut subjects = every_peer!(subject(mix, &keys, threads, scope));
+                if mix.sets == 0.0 {
+                    subjects.push(read_only::<Plain>(&keys, threads, scope));
+                    subjects.push(read_only::<Papaya>(&keys, threads, scope));
+                    subjects.push(read_only::<Flurry>(&keys, threads, scope));
+                    subjects.push(read_only::<LeftRight>(&keys, threads, scope));
+                }
+                bench.run(FIGURES, subjects);
+            })
+        })
+        .collect()
+}
+
+/// Of the frequent operations one in so many is timed.
+const TIMED: u64 = 16;
+
+/// What a thread did.
+struct Done {
+    count: u64,
+    gets: Histogram<u64>,
+    sets: Histogram<u64>,
+}
+
+fn subject<P: Peer>(mix: Mix, keys: &Arc<[Key]>, threads: usize, scope: Scope) -> Subject<'static> {
+    let peer = filled::<P>(keys);
+    let keys = Arc::clone(keys);
+    Subject::new(P::NAME, move |latencies| {
+        let members = (0..threads)
+            .map(|at| -> Member<'_, Done> {
+                let peer = &*peer;
+                let (keys, pick) = match mix.keys {
+                    Keys::Shared(pick) => (&keys[..], pick),
+                    Keys::Own => (
+                        &keys[at * KEYS / threads..(at + 1) * KEYS / threads],
+                        Pick::Uniform,
+                    ),
+                };
+                let order = Order::mixed(pick, keys.len(), mix.sets, at as u64);
+                Box::new(move |run| mixed(run, peer, keys, order, mix.sets < 0.01))
+            })
+            .collect();
+        let done = together(slice_length(threads, scope), members);
+        let mut count = 0;
+        for thread in &done.results {
+            count += thread.count;
+            note(latencies, "get", &thread.gets);
+            note(latencies, "set", &thread.sets);
+        }
+        vec![count as f64 / done.took.as_secs_f64()]
+    })
+}
+
+fn mixed<P: Peer>(
+    run: &Run,
+    peer: &P,
+    keys: &[Key],
+    mut order: Order,
+    time_every_set: bool,
+) -> Done {
+    let clock = quanta::Clock::new();
+    let mut done = Done {
+        count: 0,
+        gets: histogram(),
+        sets: histogram(),
+    };
+    let mut time = 1;
+    while run.goes_on() {
+        for turn in 0..TIMED {
+            let (at, set) = order.next_with_kind();
+            let timed = turn == 0 || (set && time_every_set);
+            let start = if timed { clock.raw() } else { 0 };
+            if set {
+                time += 1;
+                peer.set(&keys[at], Status::new(time), time);
+            } else {
+                black_box(peer.get(&keys[at]).status().generation);
+            }
+            if timed {
+                let times = if set { &mut done.sets } else { &mut done.gets };
+                times.saturating_record(clock.delta_as_nanos(start, clock.raw()));
+            }
+        }
+        done.count += TIMED;
+    }
+    done
+}
+
+fn read_only<M: ReadOnly>(keys: &Arc<[Key]>, threads: usize, scope: Scope) -> Subject<'static> {
+    let map = M::filled(keys);
+    let keys = Arc::clone(keys);
+    Subject::new(M::NAME, move |_| {
+        let members = (0..threads)
+            .map(|at| -> Member<'_, u64> {
+                let handle = map.handle();
+                let mut order = Order::new(Pick::Uniform, KEYS, at as u64);
+                let keys = &keys;
+                Box::new(move |run| run.count(|| M::read(&handle, &keys[order.next()])))
+            })
+            .collect();
+        vec![together(slice_length(threads, scope), members).rate(0..threads)]
+    })
+}

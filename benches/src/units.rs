@@ -1,0 +1,29 @@
+//! Numbers as people read them.
+
+/// A number with about three digits that say something.
+pub fn significant(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Nanoseconds in the unit that reads best.
+pub fn time(nanos: f64) -> String {
+    match nanos {
+        n if n < 1e3 => format!("{n:.1} ns"),
+        n if n < 1e6 => format!("{:.2} us", n / 1e3),
+        n if n < 1e9 => format!("{:.2} ms", n / 1e6),
+        n => format!("{:.2} s", n / 1e9),
+    }
+}
+
+/// A rate in the unit that reads best.
+pub fn rate(per_second: f64) -> String {
+    match per_second {
+        r if r < 1e3 => format!("{r:.1} /s"),
+        r if r < 1e6 => format!("{:.1} k/s", r / 1e3),
+        r => format!("{:.2} M/s", r / 1e6),
+    }
+}
