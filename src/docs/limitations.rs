@@ -1,0 +1,186 @@
+//! What to know before relying on it, each with a way out.
+//!
+//! # Memory
+//!
+//! ## A pinned thread holds back everybody's garbage
+//!
+//! Replaced records, removed keys and old tables are freed when every thread that could see them
+//! has unpinned. Whatever keeps a thread pinned, keeps all of that alive, for every cache of the
+//! process and every other user of crossbeam-epoch's default collector: a [`Pinned`](crate::Pinned)
+//! held for long, or one that is leaked; a `Pinned` held while waiting; a thread that is stopped
+//! inside a call; a key's `Eq` or `Clone`, or the `Hash` of a read, that does not return. It holds
+//! back *memory*, never a reader, writer or waiter.
+//!
+//! *Way out:* hold a `Pinned` for a batch of reads, not for a request. To keep a record, take
+//! [`Entry::to_snapshot`](crate::Entry::to_snapshot).
+//!
+//! ## A quiet thread keeps its last garbage
+//!
+//! Each thread collects what it replaced in a bag of up to 64 objects and hands it over when the
+//! bag is full, when it removes a key, or when it ends; and somebody has to come by to free what
+//! was handed over (every 128th pin does, of any thread). A thread that sets a few values and then
+//! goes quiet keeps the replaced ones alive, though nobody can read them.
+//!
+//! *Way out:* do not tie the release of a scarce resource (a file, a connection) to the drop of a
+//! cached value. Cache a handle, and release what it stands for explicitly.
+//!
+//! ## A snapshot keeps its value, whatever becomes of the cache
+//!
+//! That is its purpose, and it costs what it keeps. A [`Tracker`](crate::Tracker) keeps the
+//! snapshot that it loaded last, a finished [`Subscription`](crate::Subscription) its result, a
+//! [`View`](crate::View) all records of one instant.
+//!
+//! ## Deleted keys are remembered under Monotonic
+//!
+//! A deletion leaves the key and a tombstone in the cache until the global time has reached the
+//! time of the deletion. Without an [`update_time`](crate::Cache::update_time) now and then, they
+//! pile up.
+//!
+//! ## There is no bound, and nothing expires
+//!
+//! It is a cache as the kubelet means the word: the last known state of a set that somebody else
+//! lists, not a store of recently used things. Nothing is evicted, nothing is written to disk, and
+//! after a restart it is empty. *Way out:* a lister that deletes what is gone.
+//!
+//! # Values
+//!
+//! ## A value is replaced whole
+//!
+//! `set` moves the value into a fresh allocation, so a `V` of several kilobytes is copied on each;
+//! and every other move on the key (a wait, a confirmed time) allocates a node that has room for a
+//! `V`, though it stays empty. *Way out:* put a box or an [`Arc`](std::sync::Arc) around the large
+//! parts.
+//!
+//! ## There is no read-modify-write
+//!
+//! Two threads that read a record, change a copy and set it will lose one of the two changes. The
+//! cache is made for *one* writer per key, which states what it saw. *Way out:* one writer per key;
+//! or atomics inside of the value, if they are independent of its times.
+//!
+//! ## Drop runs late, and on a stranger's thread
+//!
+//! A replaced value is dropped by whichever thread collects garbage next: in the middle of some
+//! `get`, perhaps of another cache. So `Drop` must not block, must not expect thread-locals of the
+//! thread that made the value, and has nobody to report a panic to: the panic hook prints it, and
+//! it ends there (with `panic = "abort"`, the process does). It may call the cache.
+//!
+//! ## Everything is `Send + Sync + 'static`
+//!
+//! Keys, values and the hasher: a destructor that is put off may run on any thread, at any later
+//! time, so they cannot borrow. *Way out:* own the data, or share it in an `Arc`.
+//!
+//! # Times
+//!
+//! ## The boundary has two sides
+//!
+//! A key is *fresh* on entry if something is `>` the time you ask for; a registered wait is ended
+//! by a call with a time `>=` it. Both as in the kubelet. So the same question, asked again after
+//! an equal time has answered it, waits. *Way out:* ask with the time you acted at, not with the
+//! time you were answered with.
+//!
+//! ## A time from the future poisons
+//!
+//! Times are numbers and are believed. A `set` with a time an hour ahead makes its key look fresh
+//! until it is set again. Under [`RejectOlder`](crate::WritePolicy::RejectOlder) it is not set
+//! again: all honest sets of that key are refused for an hour (a `delete` cures it). Under
+//! [`Monotonic`](crate::WritePolicy::Monotonic) a `delete` does not cure it either, since the
+//! deletion takes over the time. Worst is an [`update_time`](crate::Cache::update_time) from the
+//! future under `Monotonic`: it refuses every set of every key until then, and cannot be taken
+//! back. *Way out:* take times from one clock, [`Timestamp::now`](crate::Timestamp::now) for
+//! instance, and check what comes from elsewhere before you pass it on.
+//!
+//! ## A timestamp is taken before the listing, not after
+//!
+//! `update_time(t)` states that everything is at least as new as `t`. If `t` was read after the
+//! listing, a change in between is vouched for and missing. The cache cannot check that.
+//!
+//! ## Times of different processes do not compare
+//!
+//! [`Timestamp::now`](crate::Timestamp::now) does not follow the steps of the wall clock, which is
+//! its point, so it drifts from other processes' clocks. *Way out:* one process takes the times;
+//! the others pass them on as numbers.
+//!
+//! # Waiting
+//!
+//! ## One task per subscription
+//!
+//! Any number of threads may wait on one [`Subscription`](crate::Subscription), but it holds one
+//! waker, that of the last poll. *Way out:* a subscription per task; they are independent and
+//! cheap.
+//!
+//! ## A waker that was taken and not yet called
+//!
+//! A task's waker can be called by one thread only. If that thread is stopped between taking it out
+//! of the waiter and calling it, or inside the waker, the task is not scheduled until it goes on:
+//! the result is there (`try_get` gives it, and so does a poll for any other reason), only the
+//! nudge is late. The next waking call cannot help, there is no second waker to call. For the same
+//! reason a waker may still be called just after its task saw the result, or dropped the
+//! subscription, if it was taken before. *Threads* are never hostage in this way: whoever passes
+//! wakes them again. *Way out*, if a stopped waker is a real prospect: wait in a thread, or with a
+//! time-out in the executor.
+//!
+//! ## A waker runs inside of a writer's call
+//!
+//! As everywhere in async Rust. Those of executors only push to a queue; one that blocks delays the
+//! call that runs it, though no other.
+//!
+//! ## A forgotten subscription stays registered
+//!
+//! With [`std::mem::forget`] in place of a drop nobody cancels it: it counts in
+//! [`waiters`](crate::Cache::waiters) until a call ends it. It holds up nobody.
+//!
+//! ## Many waiters on one key
+//!
+//! Registering is constant work, a call that ends all waits of a key or none does not copy the
+//! list, and giving up is constant in the long run. But a call that ends *some* of a key's waits
+//! copies the list of the rest. A thousand waiters of one key with a thousand different times,
+//! ended one by one, are half a million steps.
+//!
+//! ## Lock-free is not wait-free
+//!
+//! Moves on *one* key compete, and a thread can lose again and again while others succeed. Moves on
+//! different keys compete only where a key comes or goes (for a bucket of the index) and where its
+//! first waiter comes or its last one goes (for a shard of the waiting set).
+//!
+//! # Looking at many keys
+//!
+//! ## Iteration and counts are weak
+//!
+//! [`iter`](crate::Cache::iter) gives every key that is there throughout exactly once, and each
+//! item as it was at some instant of the iteration, but not all at the *same* instant; a key that
+//! comes or goes meanwhile may be given or not. [`len`](crate::Cache::len) and
+//! [`waiters`](crate::Cache::waiters) are exact when nothing moves. *Way out:* a
+//! [`view`](crate::Cache::view) vouches for one time for all of its records.
+//!
+//! ## A view is as old as it is, and asking for one may wait
+//!
+//! It is built when first asked for after an `update_time` and stays the same until the next one:
+//! sets in between do not show in it. Who asks while another thread is building it waits for that
+//! thread; it is the one call besides the waits that can. It delays no writer and no other read.
+//! *Way out:* `get`, `pin` or `iter` for what must be of this moment.
+//!
+//! ## No order across keys under one guard
+//!
+//! Reads of *different* keys through one [`Pinned`](crate::Pinned) are not ordered as separate
+//! calls are; see [`orderings`](super::orderings#the-fence-in-a-pin).
+//!
+//! # Keys
+//!
+//! ## Keys that all hash alike
+//!
+//! They share a bucket, and a bucket is an immutable array: `n` of them cost `n` comparisons of
+//! hashes to find one, and a copy of the array to add one. Slow, not wrong. The default hasher is
+//! seeded per cache against accidents, not against somebody who can choose keys and watch the
+//! clock. *Way out:* `std::hash::RandomState` through [`Builder::hasher`](crate::Builder::hasher).
+//!
+//! ## `Hash` and `Eq` have to agree, and stay so
+//!
+//! As for a `HashMap`. A key whose hash changes is not found again; nobody else's is harmed.
+//!
+//! ## Growing is shared, but not evenly
+//!
+//! A writer normally migrates a bounded piece of a growing or shrinking table. If a resize is due
+//! before the last one is through, one writer completes the last one first, which takes time by the
+//! number of buckets. Readers and other writers do not wait for it. *Way out:*
+//! [`Cache::with_capacity`](crate::Cache::with_capacity), which also is the size below which the
+//! table does not shrink.

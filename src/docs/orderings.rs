@@ -1,0 +1,141 @@
+//! Which fence or ordering pairs with which, and what goes wrong without it.
+//!
+//! Every ordering and every fence of the crate is below `src/raw/`, each with its partner named at
+//! the line. This page is the overview. Three kinds of pairing occur:
+//!
+//! 1. *publication*: a release that hands over an object, an acquire that receives it;
+//! 2. *one word*: two read-modify-writes of the same atomic, of which one must come first;
+//! 3. *fences*: each side writes one place and reads another, and a `fence(SeqCst)` stands between.
+//!
+//! There are no `SeqCst` accesses. What has to be ordered is a store before a load of *another*
+//! location, which is the business of a fence; and loom models such fences faithfully, while it
+//! takes a `SeqCst` access for an acquire-release one.
+//!
+//! # Publication
+//!
+//! | place | released by | acquired by | what the reader then relies on |
+//! |---|---|---|---|
+//! | node pointer of a slot | the swap of every move | every load of it | the node is complete; so is all that its writer did before |
+//! | tick | `update_time`, `close` | every look at the clock | whoever sees a time sees all writes that came before it |
+//! | result of a waiter | the compare-and-swap that ends the wait | `try_get`, `poll`, a thread that wakes | the snapshot is complete |
+//! | verdict on a proposal | the one who decides | those who find it refused | they put back the node before it |
+//! | "finished" flag of a hand-over | the first who is through | every later move | all results are there; it may skip the hand-over |
+//! | shard of the waiting set | listing, delisting | `update_time`, `close` | the list is complete |
+//! | current table of the index | the installer | every lookup | the table is complete, its words uninitialised |
+//! | word of a bucket | a change, or a migration | every lookup | the array and the slots behind it are complete |
+//! | frozen word | the freezer | a writer who meets it | the next table is current |
+//! | `prev` of a table, null | whoever completes the migration | whoever finds it null | all words of the table are initialised |
+//!
+//! Replacing a tick is a read-modify-write, so each tick also carries on what the ones before it
+//! published: a reader of the third `update_time` sees what preceded the first.
+//!
+//! # One word
+//!
+//! * **A thread parks ‖ it is told.** Both set a bit of the waiter's futex word by `fetch_or`. If
+//!   the teller's comes first, the thread finds *notified* set, and with it the result, and does
+//!   not sleep. If the thread's comes first, the teller finds *parked* and wakes it. (The kernel
+//!   compares the word again before it puts a thread to sleep, which covers the time in between.)
+//! * **A task registers its waker ‖ it is told.** Both swap the waker's pointer. If the task's swap
+//!   comes first, the teller takes the waker out and calls it; if the teller's comes first, the
+//!   task's acquires what the teller did before, so the look at the result that follows finds it.
+//! * **Serving ‖ cancelling.** Both compare-and-swap the result from empty. One wins.
+//! * **The last insertion or removal ‖ a new table.** The number of slots is counted by
+//!   read-modify-writes; a writer counts and then looks at the table, an installer installs and
+//!   then reads the count by a read-modify-write. Of the two one comes first in the counter's order
+//!   and is seen by the other, so no table is left unfit for the number of its slots.
+//!
+//! # Fences
+//!
+//! ## Registering ‖ the clock
+//!
+//! ```text
+//!  subscribe                              update_time, close
+//!    list the slot                          replace the tick
+//!    swap the waiter into the slot          fence(SeqCst)
+//!    fence(SeqCst)                          read the waiting set
+//!    look at the tick again                 visit what is listed
+//! ```
+//!
+//! Fences of this kind stand in one order. If *subscribe*'s comes first, the reads after
+//! `update_time`'s fence see the listing and the waiter, and serve it. If `update_time`'s comes
+//! first, the second look at the tick sees the new one, and the subscriber serves itself. Without
+//! either fence, both sides may read the old state: the waiter sleeps, and the `update_time` that
+//! names it has returned.
+//!
+//! ## A tombstone ‖ the clock
+//!
+//! `delete` and `delete_at` under [`Monotonic`](crate::WritePolicy::Monotonic) list the slot, swap
+//! the tombstone in, fence, and look at the tick again. If the fence of `update_time` comes second,
+//! its visit clears the tombstone away; if it comes first, the deleter sees that the time has
+//! passed and clears it away himself. Without a fence the tombstone could stay until the next
+//! `update_time`: memory, not a wrong answer.
+//!
+//! ## A proposal ‖ the clock, as a third thread sees them
+//!
+//! ```text
+//!  the decider of a proposal      update_time            a reader
+//!    (it is in the slot)            replace the tick       learns of the new tick
+//!    fence(SeqCst)                  fence(SeqCst)          fence(SeqCst)    its next pin
+//!    look at the tick                                      look at the slot
+//!    accept, if not passed
+//! ```
+//!
+//! Nobody may see a global time and after that the slot as it was before a set which is then
+//! accepted as older. If the decider's fence comes before the reader's, the reader finds the
+//! proposal in the slot, or what became of it. If the reader's comes first, the decider's look
+//! finds the tick that the reader knew, and refuses. The fence of `update_time` does the same for a
+//! reader that was told of the new time by its caller instead of reading it.
+//!
+//! ## Timed parking where there is no futex with a deadline
+//!
+//! The sleeper enrols, fences, and looks at the word; the waker changes the word, fences, and looks
+//! at who is enrolled. Either the sleeper sees the changed word, or the waker sees the sleeper.
+//!
+//! ## The fence in a pin
+//!
+//! Every call of the cache pins the epoch before its first look at shared memory, and
+//! crossbeam-epoch's `pin` contains a `SeqCst` fence, for its own sake: an announcement of the
+//! epoch has to precede the loads that it protects. The crate relies on that fence in one more way:
+//! between any two calls of a thread that touch different keys, or a key and the clock, there is a
+//! full fence. So two threads cannot each set one key and miss the other's set, and two readers
+//! cannot see two sets in opposite orders, although each access by itself is only an acquire or a
+//! release. The same holds for the reader in the table above.
+//!
+//! Two fast paths do without:
+//!
+//! * A pin under a pin has no fence. Reads through one [`Pinned`](crate::Pinned), and calls that a
+//!   thread makes while it holds one, are acquire loads: on *one* key as good as ever, and never
+//!   without what happened before what they see, but without a common order of *different* keys.
+//! * [`Tracker::load`](crate::Tracker::load) compares a pointer by a relaxed load and follows
+//!   nothing. What it must not miss, a change that happened before the call, it cannot miss: a
+//!   relaxed load, too, never goes back behind what its thread already knows of that location.
+//!
+//! # Relaxed
+//!
+//! * Counts for people ([`len`](crate::Cache::len)): nothing hangs on them.
+//! * The failure side of a compare-and-swap whose caller loads again.
+//! * `is_settled`: what it guards was published by the swap that brought the node.
+//! * The claiming of chunks in a migration: it shares out work, the words carry the data.
+//! * "The sleepers have been woken": says only that waking them again is not needed.
+//! * Everything in a `drop` with `&mut self`.
+//!
+//! Reference counts are those of `std::sync::Arc`, and stay so under loom: they guard no protocol
+//! of the crate, reclamation does.
+//!
+//! # What the hardware gives anyway
+//!
+//! **x86-64** reorders only a store with a later load of another location, and no locked
+//! instruction with anything. Each of the fences above follows a compare-and-swap or stands between
+//! two loads, so there it costs an `mfence` and only stops the compiler. crossbeam-epoch goes one
+//! step further and pins with a locked compare-and-swap in place of the fence: the language does
+//! not promise that this is a fence, the processor does.
+//!
+//! **AArch64** makes a store visible to all other cores at once, so the readers that see two sets
+//! in opposite orders do not exist there even without fences, but it reorders loads and stores
+//! freely unless told not to. A fence is a `dmb ish`. That a release is not overtaken by a later
+//! acquire holds for `stlr` and `ldar` and not for `ldapr`, which compilers may use: nothing here
+//! rests on it.
+//!
+//! Testing on x86-64 alone would therefore show next to nothing of this page. That is what loom is
+//! for, within its limits: it explores executions of the C11 model up to a bound, does not load
+//! ahead of program order, and a green run is evidence, not a proof.
