@@ -1,2 +1,46 @@
 //! Commands that are longer than one line of cargo.
-fn main() {}
+//!
+//! A command is a file with its `Args` and a `run`; to add one, add a module and a line to
+//! [`Command`].
+
+mod cargo;
+
+mod loom;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What every command returns: whether what it checked is right.
+type Verdict = anyhow::Result<bool>;
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    about = "Checks of podcache"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Explore small programs exhaustively under loom.
+    Loom(loom::Args),
+}
+
+fn main() -> ExitCode {
+    let verdict = match Cli::parse().command {
+        Command::Loom(args) => loom::run(args),
+    };
+    match verdict {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,502 @@
+//! One execution of a program on the real cache, and what it returned.
+//!
+//! The threads are loom's, shuttle's or the system's, as the crate is built.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use podcache::{Snapshot, Timestamp, WaitError, WritePolicy};
+
+#[cfg(podcache_loom)]
+use loom::thread;
+#[cfg(podcache_shuttle)]
+use shuttle::thread;
+#[cfg(not(any(podcache_loom, podcache_shuttle)))]
+use std::thread;
+
+use crate::judge::{Call, History, Outcome};
+use crate::program::{Op, Program};
+use crate::spec::{End, Policy, Value, Wait};
+use crate::subject::{Bell, Spread, Status, Subject, Uid, Waiting, reading};
+
+/// Longer than any model runs: under loom and shuttle time passes when the model says so. With
+/// real threads, short enough that a time-out is a likely end.
+const TIME_OUT: Duration = if cfg!(any(podcache_loom, podcache_shuttle)) {
+    Duration::from_secs(3600)
+} else {
+    Duration::from_micros(30)
+};
+
+/// The order in which the calls of the current execution began and returned, for people: a model
+/// that fails half way can still say how it came there.
+static TRACE: Mutex<Vec<(usize, Op, Option<Outcome>)>> = Mutex::new(Vec::new());
+
+/// The calls of the current execution, in the order in which they began and returned.
+pub fn trace() -> Vec<String> {
+    let trace = TRACE.lock().unwrap_or_else(PoisonError::into_inner);
+    let line = |(strand, op, outcome): &(usize, Op, Option<Outcome>)| match outcome {
+        None => format!("{strand}: {op} begins"),
+        Some(outcome) => format!("{strand}: {op} -> {outcome}"),
+    };
+    trace.iter().map(line).collect()
+}
+
+fn note(strand: usize, op: Op, outcome: Option<&Outcome>) {
+    if cfg!(any(podcache_loom, podcache_shuttle)) {
+        let mut trace = TRACE.lock().unwrap_or_else(PoisonError::into_inner);
+        trace.push((strand, op, outcome.cloned()));
+    }
+}
+
+/// The instants at which a call began and returned.
+#[derive(Clone, Copy)]
+struct Span(usize, usize);
+
+/// A call made by a thread.
+struct Made {
+    op: Op,
+    value: Value,
+    outcome: Outcome,
+    span: Span,
+}
+
+/// One poll of a subscription.
+struct Polled {
+    wait: Wait,
+    bell: Arc<Bell>,
+    rung_before: usize,
+    pending: bool,
+    /// How often each bell of the wait had rung when the poll returned.
+    rung_after: Vec<(Arc<Bell>, usize)>,
+}
+
+/// What a thread holds.
+#[derive(Default)]
+struct Hands {
+    strand: usize,
+    cache: Option<Subject>,
+    waits: BTreeMap<Wait, Arc<Waiting>>,
+    bells: BTreeMap<(Wait, u8), Arc<Bell>>,
+    polls: Vec<Polled>,
+    /// How often the bells of a dropped subscription had rung.
+    silenced: Vec<(Arc<Bell>, usize)>,
+    made: Vec<Made>,
+}
+
+fn ts(time: u64) -> Timestamp {
+    Timestamp::from_nanos(time)
+}
+
+fn end(result: Result<Snapshot<Status>, WaitError>) -> Outcome {
+    match result {
+        Ok(snapshot) => Outcome::Wait(Some(End::Ready(reading(&snapshot)))),
+        Err(WaitError::Closed) => Outcome::Wait(Some(End::Closed)),
+        Err(WaitError::TimedOut) => Outcome::Wait(None),
+        Err(other) => panic!("a new kind of end: {other}"),
+    }
+}
+
+impl Hands {
+    fn perform(&mut self, op: Op, value: Value, clock: &AtomicUsize) {
+        let began = clock.fetch_add(1, SeqCst);
+        note(self.strand, op, None);
+        let outcome = self.call(op, value);
+        note(self.strand, op, Some(&outcome));
+        let span = Span(began, clock.fetch_add(1, SeqCst));
+        self.made.push(Made {
+            op,
+            value,
+            outcome,
+            span,
+        });
+    }
+
+    fn call(&mut self, op: Op, value: Value) -> Outcome {
+        let key = op.key().map(Uid::from);
+        let key = key.as_ref();
+        let cache = || self.cache.as_ref().expect("the thread has a handle");
+        let uid = || key.expect("the call names a key");
+        let wait = |wait: Wait| &self.waits[&wait];
+        match op {
+            Op::Get(_) => Outcome::Read(reading(&cache().get(uid()))),
+            Op::Pinned(_) => {
+                let pinned = cache().pin();
+                Outcome::Read(pinned.get(uid()).map(|entry| crate::spec::Record {
+                    value: entry.value().id(),
+                    modified: entry.modified().as_nanos(),
+                    observed: entry.observed().as_nanos(),
+                }))
+            }
+            Op::Try(_, min) => {
+                let given = cache().try_get_newer_than(uid(), ts(min));
+                Outcome::Maybe(given.map(|snapshot| reading(&snapshot)))
+            }
+            Op::Iter => {
+                let mut records: Vec<_> = cache()
+                    .iter()
+                    .map(|(uid, snapshot)| (uid.key(), reading(&snapshot).expect("a record")))
+                    .collect();
+                records.sort_by_key(|(key, _)| *key);
+                Outcome::Records(records)
+            }
+            Op::Len => Outcome::Count(cache().len()),
+            Op::Global => Outcome::Time(cache().global_time().as_nanos()),
+            Op::Waiters => Outcome::Count(cache().waiters()),
+            Op::Set(_, at) => Outcome::Flag(cache().set(uid(), Status::new(value), ts(at))),
+            Op::Observe(_, at) => {
+                cache().set_observed_time(uid(), ts(at));
+                Outcome::Done
+            }
+            Op::Delete(_) => Outcome::Flag(cache().delete(uid())),
+            Op::DeleteAt(_, at) => Outcome::Flag(cache().delete_at(uid(), ts(at))),
+            Op::Update(at) => {
+                cache().update_time(ts(at));
+                Outcome::Done
+            }
+            Op::Close => {
+                cache().close();
+                Outcome::Done
+            }
+            Op::Leave => {
+                drop(self.cache.take());
+                Outcome::Done
+            }
+            Op::Subscribe(wait, _, min) => {
+                let subscription = cache().subscribe(uid(), ts(min));
+                self.waits.insert(wait, Arc::new(subscription));
+                Outcome::Done
+            }
+            Op::GetNewer(_, _, min) => end(cache().get_newer_than(uid(), ts(min))),
+            Op::GetNewerTimed(_, _, min) => {
+                end(cache().get_newer_than_timeout(uid(), ts(min), TIME_OUT))
+            }
+            Op::TryNow(w) => wait(w).try_get().map_or(Outcome::Wait(None), end),
+            Op::Block(w) => end(wait(w).wait()),
+            Op::Timed(w) => end(wait(w).wait_timeout(TIME_OUT)),
+            Op::Poll(wait, number) => self.poll(wait, number),
+            Op::Drop(wait) => {
+                let subscription = self.waits.remove(&wait).expect("the thread has it");
+                drop(Arc::into_inner(subscription).expect("nobody else has it"));
+                let bells = self.bells.iter().filter(|((w, _), _)| *w == wait);
+                self.silenced
+                    .extend(bells.map(|(_, bell)| (Arc::clone(bell), bell.rung())));
+                Outcome::Done
+            }
+        }
+    }
+
+    fn poll(&mut self, wait: Wait, number: u8) -> Outcome {
+        let bell = Arc::clone(self.bells.entry((wait, number)).or_default());
+        let rung_before = bell.rung();
+        let waker = bell.waker();
+        let subscription = self.waits.get_mut(&wait).expect("the thread has it");
+        let subscription = Arc::get_mut(subscription).expect("only this thread has it");
+        let outcome = match Pin::new(subscription).poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(result) => end(result),
+            Poll::Pending => Outcome::Wait(None),
+        };
+        let bells = self.bells.iter().filter(|((w, _), _)| *w == wait);
+        let rung_after = bells
+            .map(|(_, bell)| (Arc::clone(bell), bell.rung()))
+            .collect();
+        let pending = outcome == Outcome::Wait(None);
+        self.polls.push(Polled {
+            wait,
+            bell,
+            rung_before,
+            pending,
+            rung_after,
+        });
+        outcome
+    }
+
+    /// What the thread that runs `ops` needs.
+    fn share(&self, strand: usize, ops: &[Op], with_cache: bool) -> Hands {
+        let named = |wait: &Wait| ops.iter().any(|op| op.wait() == Some(*wait));
+        let waits = self.waits.iter().filter(|(wait, _)| named(wait));
+        Hands {
+            strand,
+            cache: self.cache.clone().filter(|_| with_cache),
+            waits: waits.map(|(wait, sub)| (*wait, Arc::clone(sub))).collect(),
+            ..Hands::default()
+        }
+    }
+
+    fn run(mut self, ops: &[(Op, Value)], clock: &AtomicUsize) -> Hands {
+        for (op, value) in ops {
+            self.perform(*op, *value, clock);
+        }
+        self
+    }
+
+    /// What a waker is owed: to be called if the last poll left it and the wait has ended, never
+    /// after another has replaced it or the subscription was dropped.
+    fn check_wakers(&self, ended: impl Fn(Wait) -> bool) {
+        for (i, poll) in self
+            .polls
+            .iter()
+            .enumerate()
+            .filter(|(_, poll)| poll.pending)
+        {
+            for (other, rung) in poll
+                .rung_after
+                .iter()
+                .filter(|(b, _)| !Arc::ptr_eq(b, &poll.bell))
+            {
+                let again = self.polls[i..]
+                    .iter()
+                    .any(|later| Arc::ptr_eq(&later.bell, other));
+                assert!(
+                    again || other.rung() == *rung,
+                    "a replaced waker was called"
+                );
+            }
+            let is_last = !self.polls[i + 1..]
+                .iter()
+                .any(|later| later.wait == poll.wait);
+            if is_last && ended(poll.wait) {
+                assert!(
+                    poll.bell.rung() > poll.rung_before,
+                    "the waker of an ended wait was not called"
+                );
+            }
+        }
+        for (bell, rung) in &self.silenced {
+            assert_eq!(
+                bell.rung(),
+                *rung,
+                "the waker of a dropped subscription was called"
+            );
+        }
+    }
+}
+
+/// The numbers of a program's sets, from 1, in the order of its text.
+fn numbered(program: &Program) -> (Vec<(Op, Value)>, Vec<Vec<(Op, Value)>>) {
+    let mut value = 0;
+    let mut number = |ops: &[Op]| -> Vec<(Op, Value)> {
+        let number = |op: &Op| {
+            value += Value::from(matches!(op, Op::Set(..)));
+            (*op, value)
+        };
+        ops.iter().map(number).collect()
+    };
+    let setup = number(&program.setup);
+    (
+        setup,
+        program.threads.iter().map(|ops| number(ops)).collect(),
+    )
+}
+
+/// The thread that the first thread of the model plays, since loom has no more than five. Only the
+/// first can be: it is the one that runs first where loom has a choice, and [`generate`] relies on
+/// that.
+///
+/// [`generate`]: crate::generate
+fn played_by_main(program: &Program) -> Option<usize> {
+    (cfg!(podcache_loom) && !program.timed() && !program.blocks(0)).then_some(0)
+}
+
+/// Runs `program` once and says what its calls returned.
+///
+/// # Panics
+///
+/// If a waker was not called or called too often, if a value was read late, leaked or dropped twice.
+pub fn execute(program: &Program, spread: Spread) -> History {
+    let policy = match program.policy {
+        Policy::Overwrite => WritePolicy::Overwrite,
+        Policy::RejectOlder => WritePolicy::RejectOlder,
+        Policy::Monotonic => WritePolicy::Monotonic,
+    };
+    TRACE.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    let clock = Arc::new(AtomicUsize::new(0));
+    let (setup, threads) = numbered(program);
+    let cache: Subject = podcache::Cache::<Uid, Status>::builder()
+        .write_policy(policy)
+        .hasher(spread)
+        .build();
+    let main = Hands {
+        cache: Some(cache),
+        ..Hands::default()
+    };
+    let mut main = main.run(&setup, &clock);
+
+    let with_cache = |thread: usize| program.threads[thread].iter().any(|op| op.needs_cache());
+    let handles = (0..threads.len())
+        .filter(|thread| with_cache(*thread))
+        .count();
+    let mut hands: Vec<Option<Hands>> = (0..threads.len())
+        .map(|thread| Some(main.share(thread + 1, &program.threads[thread], with_cache(thread))))
+        .collect();
+    for wait in hands.iter().flatten().flat_map(|hands| hands.waits.keys()) {
+        main.waits.remove(wait);
+    }
+    if program.leaves() {
+        main.cache = None;
+    }
+
+    let played = played_by_main(program);
+    let mut spawned = Vec::new();
+    for (thread, ops) in threads
+        .iter()
+        .enumerate()
+        .filter(|(thread, _)| Some(*thread) != played)
+    {
+        let (hands, ops, clock) = (
+            hands[thread].take().expect("once"),
+            ops.clone(),
+            Arc::clone(&clock),
+        );
+        spawned.push((thread, thread::spawn(move || hands.run(&ops, &clock))));
+    }
+    #[cfg(any(podcache_loom, podcache_shuttle))]
+    if program.timed() {
+        podcache::model::let_time_pass();
+    }
+    if let Some(thread) = played {
+        hands[thread] = hands[thread]
+            .take()
+            .map(|hands| hands.run(&threads[thread], &clock));
+    }
+
+    // Whoever may block for ever is joined after the cache was closed.
+    let needs_closing =
+        (0..threads.len()).any(|thread| program.blocks(thread)) && !program.leaves();
+    let (blocking, free): (Vec<_>, Vec<_>) = spawned
+        .into_iter()
+        .partition(|(thread, _)| program.blocks(*thread) && needs_closing);
+    for (thread, handle) in free {
+        hands[thread] = Some(handle.join().expect("a thread panicked"));
+    }
+    if needs_closing {
+        main.perform(Op::Close, 0, &clock);
+    }
+    for (thread, handle) in blocking {
+        hands[thread] = Some(handle.join().expect("a thread panicked"));
+    }
+    let mut hands: Vec<Hands> = hands
+        .into_iter()
+        .map(|hands| hands.expect("joined"))
+        .collect();
+
+    // Everybody has come to rest: what is left must be explained by the same order.
+    for wait in program.subscriptions() {
+        let holder = hands
+            .iter()
+            .chain([&main])
+            .find_map(|hands| hands.waits.get(&wait));
+        let subscription = Arc::clone(holder.expect("somebody has it"));
+        main.waits.insert(wait, subscription);
+        main.perform(Op::TryNow(wait), 0, &clock);
+    }
+    if main.cache.is_some() {
+        for key in program.keys() {
+            main.perform(Op::Get(key), 0, &clock);
+        }
+        for op in [Op::Global, Op::Len, Op::Waiters] {
+            main.perform(op, 0, &clock);
+        }
+    }
+
+    let history = record(
+        program.policy,
+        handles,
+        setup.len(),
+        needs_closing,
+        &main,
+        &hands,
+        program,
+    );
+    let ended = |wait: Wait| {
+        let look = |made: &&Made| made.op == Op::TryNow(wait);
+        main.made
+            .iter()
+            .rev()
+            .find(look)
+            .is_some_and(|made| made.outcome != Outcome::Wait(None))
+    };
+    hands.iter().for_each(|hands| hands.check_wakers(ended));
+
+    // Nothing may keep a waker but the one who made it, nor a value, once all is gone.
+    let mut bells = Vec::new();
+    for hands in hands.iter_mut().chain([&mut main]) {
+        hands.polls.clear();
+        hands.silenced.clear();
+        bells.extend(std::mem::take(&mut hands.bells).into_values());
+    }
+    drop((hands, main));
+    for bell in bells {
+        assert_eq!(Arc::strong_count(&bell), 1, "a waker outlived its wait");
+    }
+    #[cfg(all(podcache_loom, not(crossbeam_loom)))]
+    {
+        podcache::model::free_garbage();
+        assert_eq!(Status::alive(), 0, "values leaked");
+    }
+    history
+}
+
+/// The history of what the threads made.
+fn record(
+    policy: Policy,
+    handles: usize,
+    setup: usize,
+    closed: bool,
+    main: &Hands,
+    hands: &[Hands],
+    program: &Program,
+) -> History {
+    let strand_of_main = hands.len() + 1;
+    let strands_made: Vec<&[Made]> = std::iter::once(&main.made[..setup])
+        .chain(hands.iter().map(|hands| &hands.made[..]))
+        .chain([&main.made[setup..]])
+        .collect();
+    let lengths: Vec<usize> = strands_made.iter().map(|made| made.len()).collect();
+    let after = |strand: usize, index: usize, span: Span| -> Vec<usize> {
+        if cfg!(not(any(podcache_loom, podcache_shuttle))) {
+            // Real threads: whoever returned before this call began comes before it.
+            let returned = |made: &&[Made]| made.iter().filter(|made| made.span.1 < span.0).count();
+            return strands_made.iter().map(returned).collect();
+        }
+        let mut after = vec![0; lengths.len()];
+        if strand > 0 {
+            after[0] = setup;
+        }
+        if strand == strand_of_main {
+            let closing = closed && index == 0;
+            for thread in 0..hands.len() {
+                if !closing || !program.blocks(thread) {
+                    after[thread + 1] = lengths[thread + 1];
+                }
+            }
+        }
+        after
+    };
+    let call = |strand: usize, index: usize, made: &Made| Call {
+        op: made.op,
+        value: made.value,
+        outcome: made.outcome.clone(),
+        after: after(strand, index, made.span),
+    };
+    let strands = strands_made
+        .iter()
+        .enumerate()
+        .map(|(s, made)| {
+            made.iter()
+                .enumerate()
+                .map(|(i, made)| call(s, i, made))
+                .collect()
+        })
+        .collect();
+
+    History {
+        policy,
+        handles: handles.max(1),
+        strands,
+    }
+}

@@ -1,0 +1,522 @@
+//! All the programs of a size.
+//!
+//! A program is put together from *units*: one call, or a subscription and what is done with it at
+//! once. It runs after a *setting*: nothing, a record with a wait on it, or a wait without a
+//! record. The times are few and stand for all others: a record and the waits are of time 3, the
+//! global time is 2, and every call that takes a time comes older, equal and newer. To add a call to
+//! the alphabet is to add a line to [`units`].
+//!
+//! Every program is there in every order of its threads. That is not the same to loom: where it has
+//! a choice it runs the first thread first, and because it remembers one access of an object only,
+//! a load before a compare-and-swap hides the load of another thread before that (loom#166). With
+//! the reader first, `get || set` has a single execution; with the writer first it has all six.
+
+use serde::Serialize;
+
+use crate::program::{Op, Program};
+use crate::spec::{Key, Policy, Wait};
+
+/// A program, and how far it is explored.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The program.
+    pub program: Program,
+    /// Whether all keys hash alike.
+    pub alike: bool,
+    /// The most preemptions; none: no bound.
+    pub preemptions: Option<usize>,
+}
+
+/// A model as the commands pass it on.
+#[derive(Serialize, Debug)]
+pub struct Listed {
+    program: String,
+    alike: bool,
+    preemptions: Option<usize>,
+}
+
+impl From<&Model> for Listed {
+    fn from(model: &Model) -> Self {
+        Listed {
+            program: model.program.to_string(),
+            alike: model.alike,
+            preemptions: model.preemptions,
+        }
+    }
+}
+
+/// One call, or a subscription and what is done with it.
+type Unit = Vec<Op>;
+
+const A: Key = Key(0);
+const B: Key = Key(1);
+
+/// The wait of the setting.
+const S0: Wait = Wait(0);
+
+/// The wait that a unit makes; numbered when a program is put together.
+const OWN: Wait = Wait(u16::MAX);
+
+/// What there is before the threads start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Setting {
+    Nothing,
+    Record,
+    WaitOnly,
+}
+
+impl Setting {
+    fn ops(self) -> Vec<Op> {
+        match self {
+            Setting::Nothing => vec![],
+            Setting::Record => vec![Op::Update(2), Op::Set(A, 3), Op::Subscribe(S0, A, 3)],
+            Setting::WaitOnly => vec![Op::Update(2), Op::Subscribe(S0, A, 3)],
+        }
+    }
+
+    fn has_wait(self) -> bool {
+        self != Setting::Nothing
+    }
+}
+
+/// The alphabet, on key `a`; without the less telling half of it if `core`.
+fn units(setting: Setting, core: bool) -> Vec<Unit> {
+    let own = |then: &[Op]| {
+        let mut unit = vec![Op::Subscribe(OWN, A, 3)];
+        unit.extend_from_slice(then);
+        unit
+    };
+    let mut units: Vec<Unit> = vec![
+        vec![Op::Get(A)],
+        vec![Op::Try(A, 3)],
+        own(&[Op::TryNow(OWN)]),
+        vec![Op::GetNewer(OWN, A, 3)],
+        vec![Op::Set(A, 2)],
+        vec![Op::Set(A, 3)],
+        vec![Op::Set(A, 4)],
+        vec![Op::Observe(A, 3)],
+        vec![Op::Delete(A)],
+        vec![Op::DeleteAt(A, 4)],
+        vec![Op::Update(3)],
+        vec![Op::Update(4)],
+        vec![Op::Close],
+    ];
+    if setting.has_wait() {
+        units.extend([
+            vec![Op::TryNow(S0)],
+            vec![Op::Drop(S0)],
+            vec![Op::Poll(S0, 0)],
+        ]);
+    }
+    if core {
+        return units;
+    }
+    units.extend([
+        vec![Op::Pinned(A)],
+        vec![Op::Try(A, 2)],
+        vec![Op::Iter],
+        own(&[]),
+        own(&[Op::Drop(OWN)]),
+        own(&[Op::Block(OWN)]),
+        own(&[Op::Timed(OWN)]),
+        own(&[Op::Poll(OWN, 0)]),
+        own(&[Op::Poll(OWN, 0), Op::Poll(OWN, 1)]),
+        own(&[Op::Poll(OWN, 0), Op::Drop(OWN)]),
+        vec![Op::GetNewerTimed(OWN, A, 3)],
+        vec![Op::Observe(A, 2)],
+        vec![Op::Observe(A, 4)],
+        vec![Op::DeleteAt(A, 2)],
+        vec![Op::DeleteAt(A, 3)],
+        vec![Op::Update(1)],
+    ]);
+    if setting.has_wait() {
+        units.extend([
+            vec![Op::Block(S0)],
+            vec![Op::Timed(S0)],
+            vec![Op::Timed(S0), Op::Drop(S0)],
+            vec![Op::Poll(S0, 0), Op::Poll(S0, 1)],
+            vec![Op::Poll(S0, 0), Op::Drop(S0)],
+        ]);
+    }
+    units
+}
+
+/// Puts a program together; `None` if it cannot be.
+fn compose(policy: Policy, setting: Setting, threads: &[&[&Unit]]) -> Option<Program> {
+    let mut next = u16::from(setting.has_wait());
+    let mut whole = Vec::new();
+    for units in threads {
+        let mut ops = Vec::new();
+        for unit in *units {
+            for op in unit.iter() {
+                ops.push(if op.wait() == Some(OWN) {
+                    op.with_wait(Wait(next))
+                } else {
+                    *op
+                });
+            }
+            next += u16::from(unit.iter().any(|op| op.wait() == Some(OWN)));
+        }
+        whole.push(ops);
+    }
+    let exclusive = |op: &Op| matches!(op, Op::Poll(S0, _) | Op::Drop(S0));
+    let users = whole
+        .iter()
+        .filter(|ops| ops.iter().any(|op| op.wait() == Some(S0)) && setting.has_wait());
+    let exclusively = setting.has_wait() && whole.iter().flatten().any(exclusive);
+    if exclusively && users.count() > 1 {
+        return None;
+    }
+    // Nothing can be done with a subscription after it was dropped.
+    for ops in &whole {
+        let dropped = ops.iter().position(|op| *op == Op::Drop(S0));
+        if setting.has_wait()
+            && dropped.is_some_and(|at| ops[at + 1..].iter().any(|op| op.wait() == Some(S0)))
+        {
+            return None;
+        }
+    }
+    Some(Program {
+        policy,
+        setup: setting.ops(),
+        threads: whole,
+    })
+}
+
+/// The policies that make a difference to these calls.
+fn policies(ops: impl IntoIterator<Item = Op>) -> Vec<Policy> {
+    let ops: Vec<Op> = ops.into_iter().collect();
+    let differs = |policy: &Policy| match policy {
+        Policy::Overwrite => true,
+        Policy::RejectOlder => ops.iter().any(|op| matches!(op, Op::Set(..))),
+        Policy::Monotonic => ops.iter().any(|op| op.heeds_policy()),
+    };
+    Policy::ALL.into_iter().filter(differs).collect()
+}
+
+/// The program in every order of its threads.
+fn every_order(program: &Program) -> Vec<Program> {
+    fn orders(threads: &[Vec<Op>]) -> Vec<Vec<Vec<Op>>> {
+        if threads.is_empty() {
+            return vec![vec![]];
+        }
+        let mut all = Vec::new();
+        for first in 0..threads.len() {
+            let mut rest = threads.to_vec();
+            let first = rest.remove(first);
+            for mut order in orders(&rest) {
+                order.insert(0, first.clone());
+                if !all.contains(&order) {
+                    all.push(order);
+                }
+            }
+        }
+        all
+    }
+    let with = |threads| Program {
+        threads,
+        ..program.clone()
+    };
+    orders(&program.threads).into_iter().map(with).collect()
+}
+
+/// Whether it changes anything that another can see.
+fn acts(unit: &Unit) -> bool {
+    !unit.iter().all(|op| {
+        matches!(
+            op,
+            Op::Get(_) | Op::Pinned(_) | Op::Try(..) | Op::Iter | Op::TryNow(_)
+        )
+    })
+}
+
+/// Two threads of one unit each on one key: all of them.
+fn pairs(core: bool) -> Vec<Program> {
+    let mut programs = Vec::new();
+    for setting in [Setting::Nothing, Setting::Record, Setting::WaitOnly] {
+        let units = units(setting, core);
+        for (i, one) in units.iter().enumerate() {
+            for two in &units[i..] {
+                if !acts(one) && !acts(two) {
+                    continue;
+                }
+                for policy in policies(one.iter().chain(two).copied()) {
+                    programs.extend(compose(policy, setting, &[&[one], &[two]]));
+                }
+            }
+        }
+    }
+    programs
+}
+
+/// Two threads of one unit each on two keys: all of them.
+fn pairs_on_two_keys(core: bool) -> Vec<Program> {
+    let mut programs = Vec::new();
+    for setting in [Setting::Nothing, Setting::Record] {
+        let all = units(setting, core);
+        let other = units(Setting::Nothing, core)
+            .into_iter()
+            .filter(|unit| unit.iter().any(|op| op.key().is_some()));
+        let other: Vec<Unit> = other
+            .map(|unit| unit.iter().map(|op| op.on(B)).collect())
+            .collect();
+        for one in all.iter().filter(|unit| {
+            unit.iter()
+                .any(|op| op.key().is_some() || op.wait().is_some() || *op == Op::Iter)
+        }) {
+            for two in other.iter().filter(|two| acts(one) || acts(two)) {
+                for policy in policies(one.iter().chain(two).copied()) {
+                    programs.extend(compose(policy, setting, &[&[one], &[two]]));
+                }
+            }
+        }
+    }
+    programs
+}
+
+/// Two units on one thread, one on the other, of the core alphabet: all of them.
+fn two_and_one() -> Vec<Program> {
+    let mut programs = Vec::new();
+    for setting in [Setting::Nothing, Setting::Record, Setting::WaitOnly] {
+        let units = units(setting, true);
+        for first in &units {
+            for second in &units {
+                for other in &units {
+                    let quiet = [first, second, other]
+                        .into_iter()
+                        .filter(|unit| !acts(unit))
+                        .count();
+                    if quiet > 1 {
+                        continue;
+                    }
+                    for policy in policies(first.iter().chain(second).chain(other).copied()) {
+                        programs.extend(compose(policy, setting, &[&[first, second], &[other]]));
+                    }
+                }
+            }
+        }
+    }
+    programs
+}
+
+/// Programs that are worth more than their size: each stands for a way in which caches, wait lists
+/// and wakers of this kind have failed, here in a draft or elsewhere.
+const CHOSEN: &[&str] = &[
+    // Lost wake-ups: every order of registering and waking.
+    "set(a,3) || set(a,4) || s0=sub(a,3); s0.try",
+    "update(3) || update(4) || s0=sub(a,3); s0.try",
+    "update(3) || s0=sub(a,3) || s1=sub(a,3)",
+    "update(3) || s0=newer(a,3) || s1=newer(a,3)",
+    "update(4) || s0=newer(a,3) || set(a,2)",
+    "[s0=sub(a,3)] update(3); s0.try || update(4)",
+    "[s0=sub(a,3)] update(3); s0.try || set(a,4); delete(a)",
+    "s0=sub(a,3); update(3); s0.try || update(3)",
+    "s0=sub(a,3); set(a,3); s0.try || set(a,4)",
+    "update(3) || s0=sub(a,3) || s1=sub(b,3)",
+    // One snapshot, of the call that woke.
+    "set(a,4); delete(a) || s0=sub(a,3) || s1=sub(a,4)",
+    "[s0=sub(a,3)] set(a,4); delete(a) || set(a,3) || s0.wait",
+    "[s0=sub(a,3)] set(a,4); set(a,2) || s0.wait",
+    "[s0=sub(a,3)] update(3) || set(a,2) || s0.try",
+    "[s0=sub(a,3); s1=sub(a,4)] set(a,3) || set(a,4) || delete(a)",
+    // Giving up takes nothing from the others.
+    "[s0=sub(a,3); s1=sub(a,3)] s0.drop || set(a,4) || s1.wait",
+    "[s0=sub(a,3); s1=sub(a,3)] s0.drop || s1.drop || set(a,4)",
+    "[s0=sub(a,3); s1=sub(a,3)] s0.drop; s1.try || update(3)",
+    "s0=sub(a,3); s0.drop || set(a,4) || s1=sub(a,3); s1.try",
+    "s0=sub(a,3); s0.drop || s1=sub(a,3); s1.drop || update(3)",
+    "s0=newer_timed(a,3) || set(a,4) || s1=newer(a,3)",
+    "[s0=sub(a,3)] s0.timed; s0.try || set(a,4); delete(a)",
+    // Closing.
+    "close || s0=sub(a,3); s0.try || set(a,4)",
+    "close || s0=newer(a,3) || update(4)",
+    "[s0=sub(a,3)] close || update(3) || s0.wait",
+    "leave || leave || s0=sub(a,3); leave; s0.wait",
+    "[s0=sub(a,3)] leave || s0.wait",
+    "[s0=sub(a,3); s1=sub(a,3)] leave || set(a,4); leave || s0.wait; s1.try",
+    // Wakers.
+    "[s0=sub(a,3)] s0.poll(0); s0.poll(1) || set(a,4); delete(a)",
+    "[s0=sub(a,3)] s0.poll(0); s0.poll(1); s0.poll(0) || update(3)",
+    "[s0=sub(a,3); s0.poll(0)] s0.poll(1) || set(a,4) || update(3)",
+    "[s0=sub(a,3); s0.poll(0)] s0.drop || set(a,4) || update(3)",
+    // The last waiter goes as a record, a wait or a delete comes: slots retire and come back.
+    "[s0=sub(a,3)] s0.drop || set(a,2); get(a)",
+    "[s0=sub(a,3)] s0.drop || s1=sub(a,3); s1.try || update(3)",
+    "[set(a,1)] delete(a) || set(a,4) || s0=sub(a,3); s0.try",
+    "[set(a,1)] delete(a) || delete(a) || set(a,2)",
+    "set(a,1); delete(a) || set(a,2); delete(a)",
+    "set(a,3) || set(a,4) || get(a)",
+    "set(a,3) || set(b,3) || delete(a)",
+    "[set(a,1)] delete(a); set(b,1) || get(b); get(a)",
+    // Times: nobody sees one without what came before it.
+    "set(a,1); update(3) || try(a,2)",
+    "[update(3)] update(1); set(a,2) || try(a,2)",
+    "[set(a,3)] observe(a,5); set(a,4) || try(a,4)",
+    "[set(a,3); observe(a,5)] set(a,4) || get(a) || observe(a,6)",
+    "update(3); update(1) || s0=sub(a,3) || s1=sub(a,2)",
+    "update(4) || set(a,3) || try(a,3); get(a)",
+    "update(4); get(a) || set(a,3); global",
+    "[set(a,3)] delete_at(a,4) || set(a,3) || set(a,5)",
+    "[set(a,3); delete_at(a,5)] update(5) || set(a,4) || get(a)",
+];
+
+fn written(texts: &[&str]) -> Vec<Program> {
+    let mut programs = Vec::new();
+    for text in texts {
+        let program = |policy: Policy| -> Program {
+            format!("{policy}: {text}")
+                .parse()
+                .expect("written by hand")
+        };
+        let ops = program(Policy::Overwrite).threads.concat();
+        programs.extend(policies(ops).into_iter().map(program));
+    }
+    programs
+}
+
+/// Where memory is freed while somebody may be reading: explored on the real collector.
+const FREEING: &[&str] = &[
+    "[set(a,1)] set(a,2) || get(a)",
+    "[set(a,1)] set(a,2) || pinned(a)",
+    "[set(a,1)] set(a,2) || set(a,3)",
+    "[set(a,1)] delete(a) || get(a)",
+    "[set(a,1)] delete(a); set(a,2) || get(a)",
+    "[set(a,1)] delete(a) || set(a,2)",
+    "[set(a,1)] delete(a) || delete(a)",
+    "set(a,1) || set(b,1)",
+    "set(a,1) || delete(a)",
+    "set(a,1) || set(a,2)",
+    "[set(b,1)] set(a,1) || delete(b)",
+    "[set(b,1)] delete(b) || set(a,1); get(b)",
+    "[s0=sub(a,3)] set(a,3) || s0.try",
+    "[s0=sub(a,3)] s0.drop || set(a,3)",
+    "[s0=sub(a,3)] s0.drop || update(3)",
+    "[s0=sub(a,3)] update(3) || update(4)",
+    "[s0=sub(a,3)] update(3) || s0.try",
+    "update(3) || update(4)",
+    "update(3) || try(a,2)",
+    "close || s0=sub(a,3)",
+];
+
+/// Keys that meet in a bucket, and tables that grow and shrink while somebody uses them: under loom
+/// the smallest table has two buckets, and the second key makes it grow.
+const RESIZING: &[&str] = &[
+    "[set(a,1)] set(b,1) || get(a)",
+    "[set(a,1)] set(b,1) || get(b)",
+    "[set(a,1)] set(b,1) || set(c,1)",
+    "[set(a,1)] set(b,1) || set(a,2)",
+    "[set(a,1)] set(b,1) || delete(a)",
+    "[set(a,1)] set(b,1) || iter",
+    "[set(a,1)] set(b,1) || s0=sub(c,3); s0.try",
+    "[set(a,1); set(b,1); set(c,1)] delete(a); delete(b) || set(d,1)",
+    "[set(a,1); set(b,1); set(c,1)] delete(a); delete(b) || get(c)",
+    "[set(a,1); set(b,1); set(c,1)] delete(a) || delete(b) || get(c)",
+    "set(a,1) || set(b,1) || set(c,1)",
+];
+
+/// Explores programs so far, in every order of their threads.
+fn models(programs: Vec<Program>, preemptions: Option<usize>, alike: bool) -> Vec<Model> {
+    let every_order = programs.iter().flat_map(every_order);
+    every_order
+        .map(|program| Model {
+            program,
+            alike,
+            preemptions,
+        })
+        .collect()
+}
+
+/// The sets of programs by name.
+pub const SETS: &[(&str, &str)] = &[
+    (
+        "pairs",
+        "two threads of one operation each, one key, no bound",
+    ),
+    (
+        "pairs-two-keys",
+        "two threads of one operation each, two keys, no bound",
+    ),
+    (
+        "two-and-one",
+        "two operations against one, core alphabet, three preemptions",
+    ),
+    (
+        "chosen",
+        "chosen programs of up to three threads, three preemptions",
+    ),
+    (
+        "resizing",
+        "tables that grow and shrink, keys that collide, three preemptions",
+    ),
+    (
+        "freeing",
+        "where memory is freed, for the real collector, three preemptions",
+    ),
+    ("quick", "the core of these that takes a few minutes"),
+    (
+        "quick-freeing",
+        "the same of what is for the real collector",
+    ),
+];
+
+/// A set by its name.
+pub fn set(name: &str) -> Option<Vec<Model>> {
+    Some(match name {
+        "pairs" => models(pairs(false), None, false),
+        "pairs-two-keys" => models(pairs_on_two_keys(false), None, false),
+        "two-and-one" => models(two_and_one(), Some(3), false),
+        "chosen" => models(written(CHOSEN), Some(3), false),
+        "resizing" => resizing(3),
+        "freeing" => freeing(3),
+        "quick" => {
+            let mut quick = models(written(CHOSEN), Some(1), false);
+            quick.extend(models(pairs(true), Some(2), false));
+            quick.extend(resizing(1));
+            quick
+        }
+        "quick-freeing" => freeing(1),
+        _ => return None,
+    })
+}
+
+fn resizing(preemptions: usize) -> Vec<Model> {
+    let mut all = models(written(RESIZING), Some(preemptions), false);
+    all.extend(models(written(RESIZING), Some(preemptions), true));
+    all
+}
+
+fn freeing(preemptions: usize) -> Vec<Model> {
+    let only_overwrite = |texts| {
+        let mut programs = written(texts);
+        programs.retain(|program| program.policy == Policy::Overwrite);
+        programs
+    };
+    let mut all = models(only_overwrite(FREEING), Some(preemptions), false);
+    all.extend(models(only_overwrite(RESIZING), Some(preemptions), false));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn programs_are_put_together_right() {
+        for (name, _) in SETS {
+            let models = set(name).unwrap();
+            let mut seen = HashSet::new();
+            for model in &models {
+                let text = model.program.to_string();
+                assert_eq!(text.parse::<Program>().unwrap(), model.program, "{text}");
+                assert!(
+                    seen.insert((text.clone(), model.alike, model.preemptions)),
+                    "twice: {text}"
+                );
+                assert!(model.program.threads.len() <= 4, "{text}");
+            }
+            println!("{name}: {}", models.len());
+        }
+    }
+}

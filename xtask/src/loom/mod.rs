@@ -1,0 +1,258 @@
+//! `cargo xtask loom`: small programs, explored to their end.
+
+mod mutants;
+mod report;
+mod sites;
+mod steps;
+mod worker;
+
+use std::path::PathBuf;
+
+use anyhow::ensure;
+
+use crate::Verdict;
+use crate::cargo::{Build, processors, root, target_dir};
+use report::{Screen, Tally};
+use worker::{Event, Model, Worker, explore_all, list};
+
+/// Explore small programs exhaustively under loom.
+///
+/// Without a flag: the quick set, a few minutes on two processors. Every execution is judged by a
+/// sequential specification; a program that fails is printed with its interleaving and the command
+/// that shows every step of it.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Everything: all pairs, all programs of two calls against one, the real collector at three
+    /// preemptions. Hours.
+    #[arg(long)]
+    deep: bool,
+    /// Weaken every ordering, remove every fence and every step of the protocol, one at a time, and
+    /// see which model notices.
+    #[arg(long)]
+    mutants: bool,
+    /// Only programs (or mutants) whose text contains this.
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// One of the sets of programs (see `--list`); may be repeated.
+    #[arg(long, value_name = "NAME")]
+    set: Vec<String>,
+    /// One program, as its text.
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["deep", "set", "mutants"])]
+    program: Option<String>,
+    /// With `--program`: find the failing execution, then run it alone with every step logged.
+    #[arg(long, requires = "program")]
+    trace: bool,
+    /// Explore on the real crossbeam-epoch, not the stand-in that never frees.
+    #[arg(long)]
+    epoch: bool,
+    /// At most this many preemptions, whatever the set says; `none` for no bound.
+    #[arg(long, value_name = "N", value_parser = bound)]
+    preemptions: Option<Bound>,
+    /// Give up on a program after so long.
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// As many processes at once.
+    #[arg(long, value_name = "N", default_value_t = processors())]
+    jobs: usize,
+    /// Only every n-th program.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    every: usize,
+    /// One JSON object per model, nothing else.
+    #[arg(long)]
+    json: bool,
+    /// List the programs that would be explored.
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Bound(Option<usize>);
+
+fn bound(text: &str) -> Result<Bound, std::num::ParseIntError> {
+    if text == "none" {
+        Ok(Bound(None))
+    } else {
+        text.parse().map(|n| Bound(Some(n)))
+    }
+}
+
+/// How the crate is built for loom.
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    /// Nothing is freed during an execution.
+    StandIn,
+    /// The real crossbeam-epoch.
+    Epoch,
+}
+
+impl Mode {
+    fn build(self) -> anyhow::Result<PathBuf> {
+        let (cfgs, target): (&[&str], _) = match self {
+            Mode::StandIn => (&["podcache_loom"], "loom"),
+            Mode::Epoch => (&["podcache_loom", "crossbeam_loom"], "loom-epoch"),
+        };
+        let workspace = &root().join("loom-tests");
+        Build {
+            workspace,
+            bin: "loom",
+            cfgs,
+            features: &[],
+            target,
+        }
+        .run()
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Mode::StandIn => "stand-in",
+            Mode::Epoch => "epoch",
+        }
+    }
+}
+
+/// What is explored without `--set`.
+const QUICK: &[(&str, Mode)] = &[("quick", Mode::StandIn), ("quick-freeing", Mode::Epoch)];
+const DEEP: &[(&str, Mode)] = &[
+    ("chosen", Mode::StandIn),
+    ("pairs", Mode::StandIn),
+    ("pairs-two-keys", Mode::StandIn),
+    ("two-and-one", Mode::StandIn),
+    ("freeing", Mode::Epoch),
+];
+
+pub(crate) fn run(args: Args) -> Verdict {
+    ensure!(
+        args.every > 0 && args.jobs > 0,
+        "zero of nothing is nothing"
+    );
+    if args.mutants {
+        return mutants::run(&args);
+    }
+    if let Some(program) = &args.program {
+        return one(&args, program);
+    }
+    let named: Vec<(&str, Mode)> = args
+        .set
+        .iter()
+        .map(|set| (set.as_str(), args.mode(set)))
+        .collect();
+    let sets = match (named.is_empty(), args.deep) {
+        (false, _) => &named[..],
+        (true, true) => DEEP,
+        (true, false) => QUICK,
+    };
+    let mut all_right = true;
+    let mut tallies = Vec::new();
+    for (set, mode) in sets {
+        let binary = mode.build()?;
+        let models = args.choose(list(&binary, set)?);
+        if args.list {
+            models
+                .iter()
+                .for_each(|model| println!("{} [{}]", model.program, model.bound()));
+            continue;
+        }
+        let mut tally = Tally::new(set, mode.name());
+        let mut screen = Screen::new(set, models.len(), args.jobs, args.json);
+        let mut broken = None;
+        explore_all(&binary, models, args.jobs, |report| {
+            screen.show(report, &mut tally, &mut broken)
+        });
+        screen.clear();
+        if let Some(error) = broken {
+            return Err(error);
+        }
+        all_right &= tally.failed.is_empty();
+        if !args.json {
+            tally.print_failures(*mode == Mode::Epoch);
+        }
+        tallies.push(tally);
+    }
+    if !args.json && !args.list {
+        println!("{}", report::table(&tallies));
+    }
+    Ok(all_right)
+}
+
+impl Args {
+    fn mode(&self, set: &str) -> Mode {
+        if self.epoch || set.ends_with("freeing") {
+            Mode::Epoch
+        } else {
+            Mode::StandIn
+        }
+    }
+
+    /// Those that are asked for, as they are asked for.
+    fn choose(&self, models: Vec<Model>) -> Vec<Model> {
+        let meant = |model: &Model| {
+            self.filter
+                .as_ref()
+                .is_none_or(|text| model.program.contains(text))
+        };
+        let chosen = models.into_iter().filter(meant).step_by(self.every);
+        chosen.map(|model| self.bounded(model)).collect()
+    }
+
+    fn bounded(&self, mut model: Model) -> Model {
+        if let Some(Bound(bound)) = self.preemptions {
+            model.preemptions = bound;
+        }
+        model.seconds = self.seconds.or(model.seconds);
+        model
+    }
+}
+
+/// One program; if it fails and `--trace` was given, its failing execution again, step by step.
+fn one(args: &Args, program: &str) -> Verdict {
+    let binary = if args.epoch {
+        Mode::Epoch
+    } else {
+        Mode::StandIn
+    }
+    .build()?;
+    let model = args.bounded(Model {
+        program: program.into(),
+        alike: false,
+        preemptions: None,
+        seconds: None,
+        checkpoint: None,
+        interval: None,
+        log: false,
+    });
+    let explore = |model: &Model| Worker::start(&binary, &[])?.explore(model, |_| ());
+    let event = explore(&model)?;
+    let Event::Failed {
+        executions,
+        ref why,
+        ..
+    } = event
+    else {
+        report::print_event(&model, &event, args.json)?;
+        return Ok(true);
+    };
+    if args.trace {
+        // The exploration is the same every time: loom's note of how far it is, made just before
+        // the execution that fails, is where the second run begins.
+        let path = target_dir().join("loom").join("checkpoint.json");
+        let _ = std::fs::remove_file(&path);
+        let checkpoint = Some(path.to_string_lossy().into_owned());
+        let noting = Model {
+            checkpoint,
+            interval: Some(executions),
+            ..model.clone()
+        };
+        explore(&noting)?;
+        let logging = [("LOOM_LOG", "trace".to_string())];
+        Worker::start(&binary, &logging)?.explore(
+            &Model {
+                log: true,
+                ..noting
+            },
+            |_| (),
+        )?;
+    }
+    eprintln!("{why}");
+    report::print_event(&model, &event, args.json)?;
+    Ok(false)
+}

@@ -1,0 +1,350 @@
+//! Mutants of the sources, and which model notices each.
+//!
+//! All mutants are in one build: a copy of the sources in which every place that can be changed
+//! asks at run time whether it is the one. So a mutant costs a run, not a build, and one run of the
+//! sources as they are tells which models pass which places: only those can notice a change there.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+
+use anyhow::{Context, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Deserialize, Serialize};
+
+use super::report::Screen;
+use super::sites::{self, Mutant};
+use super::worker::{Event, Model, Report, Worker, explore_all, list};
+use super::{Args, Tally};
+use crate::Verdict;
+use crate::cargo::{Build, root, target_dir};
+
+/// What is copied.
+const SOURCES: &[&str] = &["Cargo.toml", "Cargo.lock", "src", "loom-tests"];
+
+/// Why loom does not see some mutants, and what covers them: one line each, `mutant: reason`.
+const REASONS: &str = "loom-tests/survivors.txt";
+
+/// What came of the run, for the page that is made of it.
+pub(crate) const RESULTS: &str = "loom-tests/results/mutants.json";
+
+/// What came of one mutant.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Verdicts {
+    pub(crate) mutant: Mutant,
+    /// The model that noticed, in which execution, and what it saw.
+    pub(crate) caught: Option<Caught>,
+    /// How many models and executions did not.
+    pub(crate) models: usize,
+    pub(crate) executions: usize,
+    /// Why it may survive.
+    pub(crate) reason: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Caught {
+    pub(crate) program: String,
+    pub(crate) preemptions: Option<usize>,
+    pub(crate) execution: usize,
+    pub(crate) why: String,
+}
+
+/// The two builds that a mutant is tried on.
+struct Lab {
+    binary: PathBuf,
+    /// Models, with the places that each passes.
+    models: Vec<(Model, Vec<u32>)>,
+}
+
+pub(crate) fn run(args: &Args) -> Verdict {
+    let copy = target_dir().join("mutants").join("copy");
+    copy_sources(&copy)?;
+    let mutants = sites::plant(&copy)?;
+    let reasons = reasons()?;
+    if args.list {
+        mutants
+            .iter()
+            .for_each(|mutant| println!("{}", mutant.name()));
+        return Ok(true);
+    }
+    let labs = [
+        lab(
+            args,
+            &copy,
+            "quick",
+            &["podcache_loom", "podcache_mutants"],
+            "mutants/stand-in",
+        )?,
+        lab(
+            args,
+            &copy,
+            "quick-freeing",
+            &["podcache_loom", "crossbeam_loom", "podcache_mutants"],
+            "mutants/epoch",
+        )?,
+    ];
+    let chosen: Vec<Mutant> = mutants
+        .into_iter()
+        .filter(|mutant| {
+            args.filter
+                .as_ref()
+                .is_none_or(|text| mutant.name().contains(text))
+        })
+        .collect();
+
+    let bar = ProgressBar::new(chosen.len() as u64).with_style(
+        ProgressStyle::with_template("{bar:30} {pos}/{len} mutants, {msg} [{elapsed}]")
+            .expect("a template that is written here"),
+    );
+    let open = Mutex::new(VecDeque::from(chosen));
+    // How many mutants each model has noticed: the keenest go first.
+    let keen: Mutex<HashMap<String, usize>> = Mutex::default();
+    let done: Mutex<Vec<Verdicts>> = Mutex::default();
+    let broken: Mutex<Option<anyhow::Error>> = Mutex::default();
+    thread::scope(|scope| {
+        for _ in 0..args.jobs {
+            scope.spawn(|| {
+                loop {
+                    let Some(mutant) = open.lock().expect("no panic under it").pop_front() else {
+                        return;
+                    };
+                    match examine(mutant, &labs, &keen, &reasons) {
+                        Ok(verdicts) => {
+                            if args.json {
+                                println!(
+                                    "{}",
+                                    serde_json::to_string(&verdicts).expect("plain data")
+                                );
+                            } else {
+                                bar.suspend(|| verdicts.print());
+                            }
+                            done.lock().expect("no panic under it").push(verdicts);
+                        }
+                        Err(error) => *broken.lock().expect("no panic under it") = Some(error),
+                    }
+                    bar.inc(1);
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    if let Some(error) = broken.into_inner().expect("no panic under it") {
+        return Err(error);
+    }
+    let mut done = done.into_inner().expect("no panic under it");
+    done.sort_by_key(|verdicts| verdicts.mutant.id);
+    if args.filter.is_none() {
+        let path = root().join(RESULTS);
+        fs::create_dir_all(path.parent().expect("a file in a directory"))?;
+        fs::write(&path, serde_json::to_string_pretty(&done)? + "\n")?;
+    }
+    conclude(&done, args)
+}
+
+/// Says how many survived, and is content if each has its reason and each reason its survivor.
+fn conclude(done: &[Verdicts], args: &Args) -> Verdict {
+    let caught = done.iter().filter(|v| v.caught.is_some()).count();
+    let unexplained: Vec<_> = done
+        .iter()
+        .filter(|v| v.caught.is_none() && v.reason.is_none())
+        .collect();
+    let stale: Vec<_> = done
+        .iter()
+        .filter(|v| v.caught.is_some() && v.reason.is_some())
+        .collect();
+    if !args.json {
+        println!(
+            "{} mutants: {caught} caught, {} survived with a reason, {} without",
+            done.len(),
+            done.len() - caught - unexplained.len(),
+            unexplained.len()
+        );
+        for verdicts in &unexplained {
+            println!(
+                "  survives without a reason in {REASONS}: {}",
+                verdicts.mutant.name()
+            );
+        }
+        for verdicts in &stale {
+            println!(
+                "  is caught, so its reason in {REASONS} is outdated: {}",
+                verdicts.mutant.name()
+            );
+        }
+    }
+    Ok(unexplained.is_empty() && stale.is_empty())
+}
+
+/// The reasons by the name of the mutant.
+fn reasons() -> anyhow::Result<BTreeMap<String, String>> {
+    let text = fs::read_to_string(root().join(REASONS)).with_context(|| REASONS)?;
+    text.lines()
+        .filter(|line| !line.trim().is_empty() && !line.starts_with('#'))
+        .map(|line| {
+            let (name, reason) = line
+                .split_once(" = ")
+                .with_context(|| format!("{REASONS}: no \" = \" in {line:?}"))?;
+            Ok((name.trim().to_string(), reason.trim().to_string()))
+        })
+        .collect()
+}
+
+fn copy_sources(copy: &Path) -> anyhow::Result<()> {
+    fn tree(from: &Path, to: &Path) -> anyhow::Result<()> {
+        if from.is_dir() {
+            fs::create_dir_all(to)?;
+            for entry in fs::read_dir(from)? {
+                let name = entry?.file_name();
+                if name != "target" {
+                    tree(&from.join(&name), &to.join(&name))?;
+                }
+            }
+        } else {
+            fs::copy(from, to)?;
+        }
+        Ok(())
+    }
+    if copy.exists() {
+        fs::remove_dir_all(copy)?;
+    }
+    fs::create_dir_all(copy)?;
+    for name in SOURCES {
+        tree(&root().join(name), &copy.join(name)).with_context(|| format!("copying {name}"))?;
+    }
+    // The other packages of the workspace are not copied.
+    let manifest = copy.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest)?;
+    let start = text
+        .find("members = [")
+        .context("no members in Cargo.toml")?;
+    let end = start
+        + text[start..]
+            .find(']')
+            .context("no end of members in Cargo.toml")?;
+    fs::write(
+        &manifest,
+        format!("{}members = [{}", &text[..start], &text[end..]),
+    )?;
+    Ok(())
+}
+
+/// Builds the copy in one way, and explores the sources as they are, to see what passes where.
+fn lab(args: &Args, copy: &Path, set: &str, cfgs: &[&str], target: &str) -> anyhow::Result<Lab> {
+    let workspace = &copy.join("loom-tests");
+    let binary = Build {
+        workspace,
+        bin: "loom",
+        cfgs,
+        features: &[],
+        target,
+    }
+    .run()?;
+    let models = list(&binary, set)?;
+    let mut tally = Tally::new(set, "");
+    let mut screen = Screen::new(set, models.len(), args.jobs, false);
+    let mut passing = Vec::new();
+    let mut broken = None;
+    explore_all(&binary, models, args.jobs, |report| {
+        if let Report::Ended(model, Event::Done { passed, .. }) = &report {
+            passing.push((model.clone(), passed.clone()));
+        }
+        screen.show(report, &mut tally, &mut broken);
+    });
+    screen.clear();
+    if let Some(error) = broken {
+        return Err(error);
+    }
+    tally.print_failures(set == "quick-freeing");
+    ensure!(
+        tally.failed.is_empty(),
+        "the sources fail as they are: a mutant would prove nothing"
+    );
+    Ok(Lab {
+        binary,
+        models: passing,
+    })
+}
+
+/// Tries a mutant on every model that passes its place, until one notices.
+fn examine(
+    mutant: Mutant,
+    labs: &[Lab],
+    keen: &Mutex<HashMap<String, usize>>,
+    reasons: &BTreeMap<String, String>,
+) -> anyhow::Result<Verdicts> {
+    let reason = reasons.get(&mutant.name()).cloned();
+    let mut verdicts = Verdicts {
+        mutant,
+        caught: None,
+        models: 0,
+        executions: 0,
+        reason,
+    };
+    for lab in labs {
+        let keenness: HashMap<String, usize> = keen.lock().expect("no panic under it").clone();
+        let mut models: Vec<&Model> = lab
+            .models
+            .iter()
+            .filter(|(_, passed)| passed.contains(&verdicts.mutant.id))
+            .map(|(model, _)| model)
+            .collect();
+        models.sort_by_key(|model| std::cmp::Reverse(keenness.get(&model.program).copied()));
+        let env = [("PODCACHE_MUTANT", verdicts.mutant.id.to_string())];
+        let mut worker = None;
+        for model in models {
+            if worker.is_none() {
+                worker = Some(Worker::start(&lab.binary, &env)?);
+            }
+            let event = worker
+                .as_mut()
+                .expect("just started")
+                .explore(model, |_| ())?;
+            match event {
+                Event::Done { executions, .. } => {
+                    verdicts.models += 1;
+                    verdicts.executions += executions;
+                }
+                Event::Failed {
+                    executions, why, ..
+                } => {
+                    *keen
+                        .lock()
+                        .expect("no panic under it")
+                        .entry(model.program.clone())
+                        .or_default() += 1;
+                    verdicts.caught = Some(Caught {
+                        program: model.program.clone(),
+                        preemptions: model.preemptions,
+                        execution: executions,
+                        why: why.lines().next().unwrap_or_default().to_string(),
+                    });
+                    return Ok(verdicts);
+                }
+                Event::Progress { .. } => unreachable!("not a last event"),
+            }
+        }
+    }
+    Ok(verdicts)
+}
+
+impl Verdicts {
+    fn print(&self) {
+        match &self.caught {
+            Some(caught) => println!(
+                "caught    {}: {} in execution {} of {}",
+                self.mutant.name(),
+                caught.why,
+                caught.execution,
+                caught.program
+            ),
+            None => println!(
+                "survived  {}: {} models, {} executions",
+                self.mutant.name(),
+                self.models,
+                self.executions
+            ),
+        }
+    }
+}

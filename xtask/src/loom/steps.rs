@@ -1,0 +1,404 @@
+//! The steps of the protocol that a model must miss when they are left out, and the mistakes that
+//! such caches are made with.
+//!
+//! Each is a few edits of the sources. In what is put in, `$on` asks whether this mutant is the one.
+//! A text that is not found exactly once stops the run: the table follows the sources.
+
+/// A step.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    /// What the step is for.
+    pub(crate) what: &'static str,
+    /// The file below `src`, the text in it, what is put in its place.
+    pub(crate) edits: &'static [(&'static str, &'static str, &'static str)],
+}
+
+pub(crate) const STEPS: &[Step] = &[
+    Step {
+        name: "second look at the global time",
+        what: "a wait that is registered while update_time passes by serves itself",
+        edits: &[(
+            "raw/waits.rs",
+            "let late = if again.number != tick.number && again.time >= min {",
+            "let late = if !$on && again.number != tick.number && again.time >= min {",
+        )],
+    },
+    Step {
+        name: "second look at closed",
+        what: "a wait that is registered while close passes by ends itself",
+        edits: &[(
+            "raw/waits.rs",
+            "again.closed.then_some(Late::Over(Outcome::Closed))",
+            "(!$on && again.closed).then_some(Late::Over(Outcome::Closed))",
+        )],
+    },
+    Step {
+        name: "listing before the swap",
+        what: "who finds a waiter's node can rely on its listing",
+        edits: &[
+            (
+                "raw/waits.rs",
+                "let listing = ready.listing(slot, old, guard);\n            let waiter",
+                "let unlisted = $on && old.listing().is_none();
+            let listing = if unlisted { super::waiting::Listing::of(slot.hash()) } else { ready.listing(slot, old, guard) };
+            let waiter",
+            ),
+            (
+                "raw/waits.rs",
+                "ready.used(&listing);",
+                "ready.used(&listing);
+            if unlisted { self.waiting.put(&unsafe { Slot::to_arc(slot) }, &listing, guard); }",
+            ),
+            (
+                "raw/waiting.rs",
+                "impl Listing {",
+                "impl Listing {
+    pub(crate) fn of(hash: u64) -> Arc<Self> {
+        Arc::new(Listing { gone: AtomicBool::new(false), shard: hash as usize % SHARDS })
+    }
+",
+            ),
+            (
+                "raw/waiting.rs",
+                "impl<T> WaitingSet<T> {",
+                "impl<T> WaitingSet<T> {
+    pub(crate) fn put(&self, slot: &Arc<T>, listing: &Arc<Listing>, guard: &Guard) {
+        self.change(listing.shard, guard, |roll| {
+            let (members, gone) = roll.map_or((List::EMPTY, 0), |r| (r.members.clone(), r.gone));
+            let member = Member { listing: Arc::clone(listing), slot: Arc::clone(slot) };
+            Some(Roll { members: members.push(member, 0), gone })
+        });
+    }
+",
+            ),
+            ("raw/waits.rs", "use super::slot::Slot;", "use super::index::Entry;\nuse super::slot::Slot;"),
+        ],
+    },
+    Step {
+        name: "finishing a hand-over, by key",
+        what: "a move finishes what the last one left: no waiter is hostage to a stopped thread",
+        edits: &[(
+            "raw/cache.rs",
+            "if let Some(work) = place.and_then(|(_, node)| Work::of(node)) {",
+            "if let Some(work) = place.and_then(|(_, node)| Work::of(node)).filter(|_| !$on) {",
+        )],
+    },
+    Step {
+        name: "finishing a hand-over, by slot",
+        what: "the same in visits",
+        edits: &[(
+            "raw/cache.rs",
+            "if let Some(work) = Work::of(node) {",
+            "if let Some(work) = Work::of(node).filter(|_| !$on) {",
+        )],
+    },
+    Step {
+        name: "finishing the own hand-over of set",
+        what: "who is named is ready when set returns",
+        edits: &[(
+            "raw/writes.rs",
+            "        drop(ready);
+        if let Some(work) = work {
+            work.finish(&mut panics);
+        }",
+            "        drop(ready);
+        if let Some(work) = work.filter(|_| !$on) {
+            work.finish(&mut panics);
+        }",
+        )],
+    },
+    Step {
+        name: "retiring",
+        what: "a slot with nothing to remember goes",
+        edits: &[(
+            "raw/writes.rs",
+            "if !node.is_record() && aux.proposal.is_none() {",
+            "if !$on && !node.is_record() && aux.proposal.is_none() {",
+        )],
+    },
+    Step {
+        name: "helping to unlink",
+        what: "who meets a retired slot takes it out of the index",
+        edits: &[("raw/cache.rs", "if node.is_none() {", "if node.is_none() && !$on {")],
+    },
+    Step {
+        name: "tidying an opened slot",
+        what: "a bare slot that was not used after all goes",
+        edits: &[(
+            "raw/writes.rs",
+            "if let Some(slot) = self.opened.take() {",
+            "if let Some(slot) = self.opened.take().filter(|_| !$on) {",
+        )],
+    },
+    Step {
+        name: "wake and look again",
+        what: "a waiter gets the snapshot that woke it, not what is there when it looks",
+        edits: &[
+            (
+                "raw/waits.rs",
+                "    fn cancel(&self, waiter: &Waiter<V>);",
+                "    fn cancel(&self, waiter: &Waiter<V>);
+    /// The record as it is now.
+    fn look_again(&self, waiter: &Waiter<V>) -> Option<Arc<Node<V>>>;",
+            ),
+            (
+                "raw/waits.rs",
+                "    fn cancel(&self, waiter: &Waiter<V>) {",
+                "    fn look_again(&self, waiter: &Waiter<V>) -> Option<Arc<Node<V>>> {
+        let guard = pin();
+        let slot = unsafe { &*waiter.slot.cast::<Slot<K, V>>() };
+        self.current(slot, &guard).filter(|node| node.is_record()).map(Current::to_arc)
+    }
+
+    fn cancel(&self, waiter: &Waiter<V>) {",
+            ),
+            (
+                "subscription.rs",
+                "State::Registered { waiter, .. } => waiter.outcome().map(result),",
+                "State::Registered { waiter, home } => waiter.outcome().map(|outcome| match outcome {
+                Outcome::Snapshot(_) if $on => match home.upgrade().and_then(|home| home.look_again(waiter)) {
+                    Some(node) => result(Outcome::Snapshot(node)),
+                    None => result(outcome),
+                },
+                outcome => result(outcome),
+            }),",
+            ),
+        ],
+    },
+    Step {
+        name: "strict wake",
+        what: "a registered waiter is woken by an equal time",
+        edits: &[
+            ("raw/node.rs", "if time >= self.list.greatest() {", "if time > self.list.greatest() || (!$on && time == self.list.greatest()) {"),
+            ("raw/node.rs", "if time < self.list.least() {", "if time < self.list.least() || ($on && time == self.list.least()) {"),
+            ("raw/node.rs", "let to = if waiter.min <= time {", "let to = if waiter.min < time || (!$on && waiter.min == time) {"),
+        ],
+    },
+    Step {
+        name: "non-strict entry by the record",
+        what: "on entry, equal is not newer",
+        edits: &[("raw/cache.rs", "node.newest() > min)", "(node.newest() > min || $on && node.newest() == min))")],
+    },
+    Step {
+        name: "non-strict entry by the global time",
+        what: "on entry, equal is not newer",
+        edits: &[("raw/cache.rs", "tick.time > min || node", "tick.time > min || $on && tick.time == min && min > 0 || node")],
+    },
+    Step {
+        name: "set publishes after its hand-over",
+        what: "a waiter is not told before the record is there",
+        edits: &[
+            (
+                "raw/writes.rs",
+                "let (meant, rest) = old.waiters().split(time);
+                let aux = Aux {
+                    waiters: rest,
+                    handed: Handed::to(meant, None),
+                    listing: old.listing().cloned(),
+                    tomb: None,
+                    proposal: monotonic",
+                "let (meant, rest) = old.waiters().split(time);
+                if $on {
+                    for waiter in meant.iter() {
+                        waiter.offer(Outcome::Snapshot(Arc::clone(&node)));
+                    }
+                }
+                let aux = Aux {
+                    waiters: rest,
+                    handed: Handed::to(meant, None),
+                    listing: old.listing().cloned(),
+                    tomb: None,
+                    proposal: monotonic",
+            ),
+            (
+                "raw/node.rs",
+                "let node = Arc::get_mut(self).expect(\"an unpublished node has one owner\");",
+                "let node = if $on { unsafe { &mut *Arc::as_ptr(self).cast_mut() } } else { Arc::get_mut(self).expect(\"an unpublished node has one owner\") };",
+            ),
+        ],
+    },
+    Step {
+        name: "cancel loses a neighbour",
+        what: "who gives up takes nothing from the others",
+        edits: &[(
+            "raw/node.rs",
+            "let dead = self.dead + 1;",
+            "if $on {
+            return Waiters::none();
+        }
+        let dead = self.dead + 1;",
+        )],
+    },
+    Step {
+        name: "throwing out the dead loses one",
+        what: "who gives up takes nothing from the others",
+        edits: &[(
+            "raw/node.rs",
+            "let mut living = List::EMPTY;
+        for waiter in self.list.iter().filter(|waiter| waiter.is_waiting()) {",
+            "let mut living = List::EMPTY;
+        for waiter in self.list.iter().filter(|waiter| waiter.is_waiting()).skip(usize::from($on)) {",
+        )],
+    },
+    Step {
+        name: "observed kept across a set",
+        what: "a set sets both times",
+        edits: &[(
+            "raw/writes.rs",
+            "let node = new.take().expect(\"not stored yet\");
+            let node = if",
+            "let mut node = new.take().expect(\"not stored yet\");
+            if $on && old.is_record() {
+                Arc::get_mut(&mut node).expect(\"not published\").observed = old.observed;
+            }
+            let node = if",
+        )],
+    },
+    Step {
+        name: "the clock before the record",
+        what: "an old record does not pass for globally fresh",
+        edits: &[(
+            "raw/cache.rs",
+            "        let mut tick = self.clock.tick(&guard);
+        loop {
+            let slot = self.find(key, hash, &guard);
+            let node = slot.and_then(|slot| self.current(slot, &guard));",
+            "        let mut tick = self.clock.tick(&guard);
+        loop {
+            let slot = self.find(key, hash, &guard);
+            let node = slot.and_then(|slot| self.current(slot, &guard));
+            if $on {
+                tick = self.clock.tick(&guard);
+            }",
+        )],
+    },
+    Step {
+        name: "two looks at the clock",
+        what: "\"not fresh\" holds at one instant",
+        edits: &[("raw/cache.rs", "if std::ptr::eq(tick, again) {", "if $on || std::ptr::eq(tick, again) {")],
+    },
+    Step {
+        name: "deciding a proposal by the clock",
+        what: "a monotonic set counts only if the global time has not passed it when it is there",
+        edits: &[(
+            "raw/cache.rs",
+            "let in_time = self.clock.tick(guard).time <= proposal.time;",
+            "let in_time = $on || self.clock.tick(guard).time <= proposal.time;",
+        )],
+    },
+    Step {
+        name: "putting back what a refused proposal replaced",
+        what: "a refused set changes nothing",
+        edits: &[(
+            "raw/cache.rs",
+            "if standing == Standing::Refused && slot.put_back(node.as_ptr(), proposal.before) {",
+            "if standing == Standing::Refused && !$on && slot.put_back(node.as_ptr(), proposal.before) {",
+        )],
+    },
+    Step {
+        name: "a tombstone outlives the record",
+        what: "a late set does not bring a deleted key back",
+        edits: &[(
+            "raw/writes.rs",
+            "let tomb = Some(old.newest()).filter(|time| monotonic && *time > tick.time);",
+            "let tomb = Some(old.newest()).filter(|time| !$on && monotonic && *time > tick.time);",
+        )],
+    },
+    Step {
+        name: "a tombstone that was overtaken goes",
+        what: "what is remembered of a deleted key is dropped once the global time has reached it",
+        edits: &[(
+            "raw/writes.rs",
+            "(self.clock.tick(guard).time >= tomb).then(",
+            "(!$on && self.clock.tick(guard).time >= tomb).then(",
+        )],
+    },
+    Step {
+        name: "the waker's second look",
+        what: "a result that came before the waker is found",
+        edits: &[(
+            "subscription.rs",
+            "waiter.register(cx.waker());
+            // Looked at again: the result may have come before the waker.
+            if let Some(result) = self.try_get() {",
+            "waiter.register(cx.waker());
+            // Looked at again: the result may have come before the waker.
+            if let Some(result) = self.try_get().filter(|_| !$on) {",
+        )],
+    },
+    Step {
+        name: "the last waker counts",
+        what: "a re-poll with another waker replaces the first",
+        edits: &[(
+            "raw/waiter.rs",
+            "Some(before) if before.will_wake(waker) => before,",
+            "Some(before) if $on || before.will_wake(waker) => before,",
+        )],
+    },
+    Step {
+        name: "the waker goes with its wait",
+        what: "a dropped subscription drops its waker at once",
+        edits: &[(
+            "subscription.rs",
+            "                home.cancel(waiter);
+            }
+            drop(waiter.take_waker());",
+            "                home.cancel(waiter);
+            }
+            if !$on {
+                drop(waiter.take_waker());
+            }",
+        )],
+    },
+    Step {
+        name: "waking a parked thread",
+        what: "who sleeps is woken",
+        edits: &[("raw/waiter.rs", "if before & (PARKED | WOKEN) == PARKED {", "if !$on && before & (PARKED | WOKEN) == PARKED {")],
+    },
+    Step {
+        name: "telling after deciding",
+        what: "who is woken finds the result",
+        edits: &[(
+            "raw/waiter.rs",
+            "            let outcome = self.outcome.clone();
+            waiter.offer(",
+            "            if $on {
+                panics.catch(|| waiter.tell());
+            }
+            let outcome = self.outcome.clone();
+            waiter.offer(",
+        ),
+        (
+            "raw/waiter.rs",
+            "            panics.catch(|| waiter.tell());\n        }\n",
+            "            if !$on {
+                panics.catch(|| waiter.tell());
+            }\n        }\n",
+        )],
+    },
+    Step {
+        name: "freezing the old words",
+        what: "no writer changes a bucket that is being migrated",
+        edits: &[("raw/index.rs", "*word = freeze(&prev.buckets[i]);", "*word = if $on { load(&prev.buckets[i]) } else { freeze(&prev.buckets[i]) };")],
+    },
+    Step {
+        name: "reading on in the old table",
+        what: "a reader in a migration finds what is not migrated yet",
+        edits: &[(
+            "raw/index.rs",
+            "        let mut word = load(table.bucket(hash));
+        if word.is_uninit() {
+            word = table.in_migration(hash).1;
+        }",
+            "        let mut word = load(table.bucket(hash));
+        if word.is_uninit() && !$on {
+            word = table.in_migration(hash).1;
+        }",
+        )],
+    },
+    Step {
+        name: "migrating the whole unit before a release",
+        what: "the old table does not lead to what is freed",
+        edits: &[("raw/index.rs", "self.migrate_for(gone.hash);", "if !$on { self.migrate_for(gone.hash); }")],
+    },
+];
