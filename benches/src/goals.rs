@@ -17,7 +17,7 @@ use crate::harness::{
     Case, Member, NANOS, Run, Runner, Samples, cpu_time, flush_epochs, nanos_alone, pin_to_core,
     together,
 };
-use crate::mixes::filled;
+use crate::mixes::{self, Scope, filled};
 use crate::peers::{OneLock, Ours, ParkingLot, Peer, Snapshot, Std};
 use crate::stats::{Ratio, histogram};
 use crate::tasks;
@@ -109,6 +109,8 @@ const EXPERIMENTS: &[(&str, Experiment)] = &[
     ("reads during a wake-up", reads_during_wake_up),
     ("memory", memory),
     ("growth", growth),
+    ("compressed day", compressed_day),
+    ("beyond the kubelet", beyond_the_kubelet),
 ];
 
 /// The names of the experiments.
@@ -942,4 +944,85 @@ fn growth(runner: &mut Runner, table: &mut Table) {
     let bound = Bound::AtMost(1.5);
     let what = "growth to 1M keys, per key / papaya";
     table.row(what, bound, &samples, NANOS, [OURS, "papaya"], time);
+}
+
+fn compressed_day(runner: &mut Runner, table: &mut Table) {
+    type Lock = OneLock<Std>;
+    let keys: Arc<[Key]> = uuids(2_500).into();
+    let mut ours = mixes::day::compressed::<Ours>(&keys, Scope::Quick);
+    let mut lock = mixes::day::compressed::<Lock>(&keys, Scope::Quick);
+    const FIGURE: &str = "relists/s";
+    let samples = runner.interleave(
+        "compressed day",
+        20,
+        vec![
+            Case::new(OURS, &[FIGURE], || ours.slice()),
+            Case::new(Lock::NAME, &[FIGURE], || lock.slice()),
+        ],
+    );
+    let what = "compressed kubelet day, 2,500 pods: relists / one lock's (std)";
+    let names = [OURS, Lock::NAME];
+    table.row(what, Bound::AtLeast(5.0), &samples, FIGURE, names, rate);
+}
+
+fn beyond_the_kubelet(runner: &mut Runner, table: &mut Table) {
+    let keys = uuids(KEYS);
+    let map = filled_map(&keys);
+    let ours = filled::<Ours>(&keys);
+    let watched = filled::<Ours>(&keys);
+    let mut tracker = ours.0.track(&keys[0]);
+    let swapped = arc_swap::ArcSwap::new(ours.0.view());
+    let _idle = (
+        watched.0.view(),
+        keys.iter()
+            .map(|key| watched.0.track(key))
+            .collect::<Vec<_>>(),
+    );
+    let mut order = Order::new(Pick::Uniform, KEYS, 8);
+    let (mut a, mut b) = (1, 1);
+    let tick = |cache: &Ours, time: &mut u64| {
+        *time += 1;
+        cache.update_time(*time);
+    };
+    let plain = filled::<Ours>(&keys);
+    let samples = runner.interleave(
+        "beyond the kubelet",
+        100,
+        vec![
+            Case::alone("tracker", || {
+                black_box(tracker.load().generation);
+            }),
+            Case::alone("HashMap", || {
+                let record = map.get(&keys[order.next()]).expect("a key that was set");
+                black_box(record.status.generation);
+            }),
+            Case::alone("view", || drop(black_box(ours.0.view()))),
+            Case::alone("arc-swap", || drop(black_box(swapped.load()))),
+            Case::alone("plain", || tick(&plain, &mut a)),
+            Case::alone("with a view and trackers", || tick(&watched, &mut b)),
+        ],
+    );
+    let bound = Bound::AtMost(0.15);
+    let names = ["tracker", "HashMap"];
+    table.row(
+        "tracker load / HashMap get",
+        bound,
+        &samples,
+        NANOS,
+        names,
+        time,
+    );
+    let bound = Bound::AtMost(2.0);
+    table.row(
+        "unchanged view() / arc-swap load",
+        bound,
+        &samples,
+        NANOS,
+        ["view", "arc-swap"],
+        time,
+    );
+    let bound = Bound::AtMost(1.1);
+    let what = "update_time beside an old view and 1024 trackers / without";
+    let names = ["with a view and trackers", "plain"];
+    table.row(what, bound, &samples, NANOS, names, time);
 }

@@ -1,5 +1,6 @@
 //! Contention benchmarks of podcache and its peers.
 
+mod ablation;
 mod alloc;
 mod cells;
 mod data;
@@ -59,6 +60,8 @@ enum Command {
         #[arg(long)]
         list: bool,
     },
+    /// The choices behind the design against what could have been done instead.
+    Ablations,
     /// Instructions and locked operations of the uncontended paths, counted by callgrind.
     Instructions,
     /// Runs one of those paths.
@@ -92,6 +95,14 @@ fn main() -> anyhow::Result<()> {
             let mut runner = Runner::new(arguments.effort, Some(&raw), progress)?;
             mixes::run(&mut runner, &experiments, scope, &arguments.out)?;
             runner.progress().finish();
+        }
+        Command::Ablations => {
+            let raw = arguments.out.join("ablations.csv");
+            let progress = Progress::new(ablation::EXPERIMENTS);
+            let mut runner = Runner::new(arguments.effort, Some(&raw), progress)?;
+            let ablation = ablation::cells(&mut runner);
+            runner.progress().finish();
+            println!("{ablation}");
         }
         Command::Instructions => instructions(&arguments.out, wanted)?,
         Command::Path { .. } => unreachable!("handled above"),

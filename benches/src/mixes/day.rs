@@ -140,7 +140,7 @@ impl<P> Drop for Node<P> {
 }
 
 /// Relists one after the other, each when the workers are through with the last.
-fn compressed<P: Peer>(keys: &Arc<[Key]>, scope: Scope) -> Subject<'static> {
+pub fn compressed<P: Peer>(keys: &Arc<[Key]>, scope: Scope) -> Subject<'static> {
     let length = Duration::from_millis(scope.pick(30, 100));
     let mut node = Node::<P>::new(keys);
     Subject::new(P::NAME, move |latencies| {

@@ -2,7 +2,7 @@
 
 mod churn;
 mod closed;
-mod day;
+pub mod day;
 mod memory;
 mod paced;
 mod storm;
@@ -200,6 +200,11 @@ impl<'a> Subject<'a> {
             name,
             slice: Box::new(slice),
         }
+    }
+
+    /// Measures for a slice, latencies left aside.
+    pub fn slice(&mut self) -> Vec<f64> {
+        (self.slice)(&mut BTreeMap::new())
     }
 }
 
