@@ -53,7 +53,9 @@ mod imp {
 
 #[cfg(all(podcache_loom, not(crossbeam_loom)))]
 mod imp {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
+
+    use crate::raw::sync::{Ordering, fence};
 
     type Garbage = Vec<Box<dyn FnOnce()>>;
 
@@ -62,10 +64,27 @@ mod imp {
         static GARBAGE: RefCell<Garbage> = const { RefCell::new(Vec::new()) };
     }
 
+    loom::thread_local! {
+        static PINS: Cell<usize> = Cell::new(0);
+    }
+
     pub(crate) struct Guard(());
 
+    /// With the fence that crossbeam-epoch has in it, and none in a pin under a pin: the crate
+    /// relies on it.
     pub(crate) fn pin() -> Guard {
+        PINS.with(|pins| {
+            if pins.replace(pins.get() + 1) == 0 {
+                fence(Ordering::SeqCst);
+            }
+        });
         Guard(())
+    }
+
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            PINS.with(|pins| pins.set(pins.get() - 1));
+        }
     }
 
     impl Guard {
