@@ -4,6 +4,7 @@
 //! [`Command`].
 
 mod cargo;
+mod ci;
 
 mod loom;
 
@@ -27,12 +28,15 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run all checks: format, lints, docs, tests, examples, quick models.
+    Ci(ci::Args),
     /// Explore small programs exhaustively under loom.
     Loom(loom::Args),
 }
 
 fn main() -> ExitCode {
     let verdict = match Cli::parse().command {
+        Command::Ci(args) => ci::run(args),
         Command::Loom(args) => loom::run(args),
     };
     match verdict {
