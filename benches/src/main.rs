@@ -90,6 +90,9 @@ fn main() -> anyhow::Result<()> {
                     .for_each(|experiment| println!("{experiment:?}"));
                 return Ok(());
             }
+            if !peers::go::build(&arguments.out)? {
+                eprintln!("There is no Go tool here: the peer in Go is left out.");
+            }
             let raw = arguments.out.join("mixes.csv");
             let progress = Progress::new(experiments.len());
             let mut runner = Runner::new(arguments.effort, Some(&raw), progress)?;

@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use super::{Experiment, Scope, Subject, every_peer, filled, note, slice_length};
 use crate::data::{KEYS, Key, Order, Pick, Status, uuids};
 use crate::harness::{Member, Run, together};
-use crate::peers::{Flurry, LeftRight, Papaya, Peer, Plain, ReadOnly, Snapshot};
+use crate::peers::{Flurry, LeftRight, Papaya, Peer, Plain, ReadOnly, Snapshot, go};
 use crate::stats::histogram;
 
 /// What the mixes measure.
@@ -97,6 +97,7 @@ pub(super) fn experiments(scope: Scope) -> Vec<Experiment> {
                     subjects.push(read_only::<Flurry>(&keys, threads, scope));
                     subjects.push(read_only::<LeftRight>(&keys, threads, scope));
                 }
+                subjects.extend(in_go(mix, threads, scope));
                 bench.run(FIGURES, subjects);
             })
         })
@@ -191,4 +192,26 @@ fn read_only<M: ReadOnly>(keys: &Arc<[Key]>, threads: usize, scope: Scope) -> Su
             .collect();
         vec![together(slice_length(threads, scope), members).rate(0..threads)]
     })
+}
+
+/// The peer in Go, on goroutines.
+fn in_go(mix: Mix, threads: usize, scope: Scope) -> Option<Subject<'static>> {
+    let peer = go::start()?;
+    let pick = match mix.keys {
+        Keys::Own => "own",
+        Keys::Shared(Pick::Uniform) => "uniform",
+        Keys::Shared(Pick::Zipf) => "zipf",
+        Keys::Shared(Pick::Hot) => "hot",
+    };
+    Some(Subject::new(go::NAME, move |latencies| {
+        let length = slice_length(threads, scope);
+        let answer = peer.lock().ask("closed", threads, mix.sets, pick, length);
+        let answer = answer.expect("the Go peer answers");
+        for operation in ["get", "set"] {
+            if let Some(times) = answer.latencies.get(operation) {
+                note(latencies, operation, times);
+            }
+        }
+        vec![answer.figures[FIGURES[0]]]
+    }))
 }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use super::{Experiment, Scope, Subject, every_peer, filled, note};
 use crate::data::{Key, Order, Pick, Status, uuids};
-use crate::peers::{Peer, Snapshot};
+use crate::peers::{Peer, Snapshot, go};
 use crate::stats::histogram;
 
 /// One pod in so many has changed since the last relist.
@@ -25,7 +25,14 @@ pub(super) fn experiments(scope: Scope) -> Vec<Experiment> {
     let compressed = |&pods: &usize| {
         Experiment::new("kubelet day, compressed", "pods", pods, move |bench| {
             let keys: Arc<[Key]> = uuids(pods).into();
-            bench.run(&["relists/s"], every_peer!(compressed(&keys, scope)));
+            let mut subjects = every_peer!(compressed(&keys, scope));
+            if let Some(go) = go::start() {
+                subjects.push(Subject::new(go::NAME, move |_| {
+                    let answer = go.lock().ask("day", pods, 0.0, "", day_length(scope));
+                    vec![answer.expect("the Go peer answers").figures[RELISTS]]
+                }));
+            }
+            bench.run(&[RELISTS], subjects);
         })
     };
     let paced = |&pods: &usize| {
@@ -44,6 +51,12 @@ pub(super) fn experiments(scope: Scope) -> Vec<Experiment> {
         .map(compressed)
         .chain(pods.iter().map(paced))
         .collect()
+}
+
+const RELISTS: &str = "relists/s";
+
+fn day_length(scope: Scope) -> Duration {
+    Duration::from_millis(scope.pick(30, 100))
 }
 
 /// A node: the cache, its workers and their latencies.
@@ -141,7 +154,7 @@ impl<P> Drop for Node<P> {
 
 /// Relists one after the other, each when the workers are through with the last.
 pub fn compressed<P: Peer>(keys: &Arc<[Key]>, scope: Scope) -> Subject<'static> {
-    let length = Duration::from_millis(scope.pick(30, 100));
+    let length = day_length(scope);
     let mut node = Node::<P>::new(keys);
     Subject::new(P::NAME, move |latencies| {
         let (start, mut relists) = (Instant::now(), 0);

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::{Experiment, Scope, Subject, every_peer, filled};
 use crate::data::{Key, uuids};
-use crate::peers::Peer;
+use crate::peers::{Peer, go};
 use crate::tasks;
 
 /// The waking call, and from its start until the last has run. CPU time for tasks, since they all
-/// run on the calling thread; wall time for threads.
+/// run on the calling thread; wall time for threads, and for goroutines.
 const FIGURES: &[&str] = &["call ns", "all ns"];
 
 pub(super) fn experiments(scope: Scope) -> Vec<Experiment> {
@@ -23,6 +23,13 @@ pub(super) fn experiments(scope: Scope) -> Vec<Experiment> {
             subjects.push(Subject::new("bare wakers", move |_| {
                 figures(tasks::bare_storm(&runtime, count))
             }));
+            if let Some(go) = go::start() {
+                subjects.push(Subject::new(go::NAME, move |_| {
+                    let answer = go.lock().ask("storm", count, 0.0, "", Duration::ZERO);
+                    let answer = answer.expect("the Go peer answers");
+                    vec![answer.figures["call"], answer.figures["all"]]
+                }));
+            }
             bench.run(FIGURES, subjects);
         })
     };

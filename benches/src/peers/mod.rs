@@ -1,6 +1,7 @@
 //! The caches that are compared, each doing the whole job behind one small trait.
 
 mod copy_on_write;
+pub mod go;
 mod one_lock;
 mod ours;
 mod papaya_events;

@@ -1,0 +1,3 @@
+module podcache.dev/benches/onelock
+
+go 1.21
