@@ -7,11 +7,12 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::changes;
 use crate::raw::{self, RawCache};
 use crate::read::Reader;
 use crate::{
-    DefaultFor, Iter, Keys, Pinned, RandomState, ReadCache, Snapshot, Subscription, Timestamp,
-    Tracker, View, ViewReader, WaitError, WritePolicy,
+    Changes, DefaultFor, Iter, Keys, Pinned, RandomState, ReadCache, Snapshot, Subscription,
+    Timestamp, Tracker, View, ViewReader, WaitError, WritePolicy,
 };
 
 /// A map from keys to records that answers at once, or wakes you when there is something newer.
@@ -419,6 +420,30 @@ where
         K: Ord + Clone,
     {
         ViewReader::new(Arc::clone(&self.raw))
+    }
+
+    /// All records, then what changes: see [`Changes`].
+    ///
+    /// # Panics
+    ///
+    /// If there are 32 change streams of this cache already; see
+    /// [`try_changes`](Self::try_changes).
+    pub fn changes(&self) -> Changes<K, V, S>
+    where
+        K: Clone,
+    {
+        self.try_changes().unwrap_or_else(|| changes::too_many())
+    }
+
+    /// As [`changes`](Self::changes); `None` if there are 32 change streams of this cache already.
+    ///
+    /// The place of one that was dropped is free again once no writer can know it any more, which
+    /// may take some more operations.
+    pub fn try_changes(&self) -> Option<Changes<K, V, S>>
+    where
+        K: Clone,
+    {
+        Changes::new(Arc::clone(&self.raw))
     }
 
     /// How writes are judged.

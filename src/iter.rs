@@ -32,7 +32,7 @@ impl<K: Clone, V, S> Iterator for Iter<'_, K, V, S> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.collected.is_empty() {
-            self.cursor = self.raw.scan(self.cursor?, |key, node| {
+            self.cursor = self.raw.scan(self.cursor?, false, |key, node| {
                 self.collected
                     .push((key.clone(), Snapshot::of_record(node.to_arc())));
             });

@@ -79,6 +79,7 @@
 //!   that use a cache.
 
 mod cache;
+mod changes;
 pub mod docs;
 mod error;
 mod hasher;
@@ -95,6 +96,7 @@ mod tracker;
 mod view;
 
 pub use cache::{Builder, Cache};
+pub use changes::{Change, Changes};
 pub use error::WaitError;
 pub use hasher::{DefaultHasher, RandomState};
 pub use iter::{Iter, Keys};

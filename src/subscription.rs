@@ -25,7 +25,8 @@ use crate::{Snapshot, WaitError};
 ///
 /// # Progress
 ///
-/// [`try_get`](Self::try_get) and `poll` are wait-free, dropping is lock-free.
+/// Lock-free. A wait that has been named by a call is ready for all these methods even if the
+/// thread of that call was stopped before it came to this waiter.
 #[must_use = "dropping a subscription gives up the wait"]
 pub struct Subscription<V>(State<V>);
 
@@ -50,7 +51,14 @@ impl<V> Subscription<V> {
     pub fn try_get(&self) -> Option<Result<Snapshot<V>, WaitError>> {
         match &self.0 {
             State::Over(result) => Some(result.clone()),
-            State::Registered { waiter, .. } => waiter.outcome().map(result),
+            State::Registered { waiter, home } => {
+                let outcome = waiter.outcome().or_else(|| {
+                    // Named by a call that has not come to us yet? Then it is ready all the same.
+                    home.upgrade()?.claim(waiter);
+                    waiter.outcome()
+                });
+                outcome.map(result)
+            }
         }
     }
 
@@ -106,10 +114,10 @@ impl<V> Future for Subscription<V> {
             return Poll::Ready(result);
         }
         if let State::Registered { waiter, .. } = &self.0 {
-            waiter.register(cx.waker());
+            waiter.bell.register(cx.waker());
             // Looked at again: the result may have come before the waker.
             if let Some(result) = self.try_get() {
-                drop(waiter.take_waker());
+                drop(waiter.bell.take_waker());
                 return Poll::Ready(result);
             }
         }
@@ -123,7 +131,7 @@ impl<V> Drop for Subscription<V> {
             if let Some(home) = home.upgrade() {
                 home.cancel(waiter);
             }
-            drop(waiter.take_waker());
+            drop(waiter.bell.take_waker());
         }
     }
 }

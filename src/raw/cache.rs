@@ -9,7 +9,8 @@ use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
 use super::clock::{Clock, Tick};
-use super::index::Index;
+use super::feed::{Feed, Feeds};
+use super::index::{Entry, Index};
 use super::node::{Aux, Current, Node, Standing};
 use super::reclaim::{Guard, pin};
 use super::slot::Slot;
@@ -23,6 +24,7 @@ pub(crate) struct RawCache<K, V, S> {
     pub(super) index: Index<Slot<K, V>>,
     pub(super) clock: Clock,
     pub(super) waiting: WaitingSet<Slot<K, V>>,
+    pub(super) feeds: Feeds<Slot<K, V>>,
     pub(super) policy: WritePolicy,
     view: ViewCell<View<K, V>>,
     /// How many slots hold a record. Counted after the fact, so it may lag for a moment.
@@ -68,6 +70,15 @@ impl<V> Work<V> {
         })
     }
 
+    /// Gives everybody a result and wakes threads, but leaves it to others to call tasks: runs no
+    /// user code.
+    pub(super) fn offer(&self) {
+        if let Some(handed) = &self.aux.handed {
+            handed.offer(&self.carrier);
+        }
+    }
+
+    /// All of it.
     pub(super) fn finish(self, panics: &mut Panics) {
         self.aux.finish(&self.carrier, panics);
         panics.catch(|| drop(self)); // may be the last owner of a value
@@ -80,6 +91,7 @@ impl<K, V, S> RawCache<K, V, S> {
             index: Index::new(capacity),
             clock: Clock::new(),
             waiting: WaitingSet::new(),
+            feeds: Feeds::new(),
             view: ViewCell::new(),
             policy,
             records: AtomicUsize::new(0),
@@ -210,6 +222,12 @@ impl<K, V, S> RawCache<K, V, S> {
         {
             self.waiting.delist(listing, guard);
         }
+        let record = new.filter(|new| new.is_record());
+        if !old.same_value(record) {
+            // SAFETY: reached through the index, or held, under the guard.
+            let slot = || unsafe { Slot::to_arc(slot) };
+            self.feeds.announce(!old.is_record(), slot, guard);
+        }
         self.discard(old, guard);
         if new.is_none() {
             self.index.unlink(slot, guard);
@@ -225,10 +243,13 @@ impl<K, V, S> RawCache<K, V, S> {
         unsafe { guard.defer(move || Node::leave_slot(node)) };
     }
 
-    /// Counts a record that came with a new slot.
-    pub(super) fn count_new(&self) {
+    /// What follows the insertion of a slot that brought its record.
+    pub(super) fn added(&self, slot: &Slot<K, V>, guard: &Guard) {
         // Relaxed: a count for people.
         self.records.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: reached through the index under the guard.
+        let slot = || unsafe { Slot::to_arc(slot) };
+        self.feeds.announce(true, slot, guard);
     }
 
     /// Tries `attempt` on a slot until it gives something; `None` if the slot is retired.
@@ -250,11 +271,31 @@ impl<K, V, S> RawCache<K, V, S> {
         }
     }
 
-    /// Visits every slot once, a bucket at a time; `f` runs under a guard and must not be user
-    /// code. Gives the position to go on from.
-    pub(crate) fn scan(&self, cursor: u64, mut f: impl FnMut(&K, Current<'_, V>)) -> Option<u64> {
+    /// Who is told of changes from now on. What is there by now is to be had from
+    /// [`scan`](Self::scan) with `touch`.
+    pub(crate) fn join(&self) -> Option<Arc<Feed<Slot<K, V>>>> {
+        self.feeds.join(&pin())
+    }
+
+    pub(crate) fn leave(&self, feed: &Arc<Feed<Slot<K, V>>>) {
+        self.feeds.leave(feed, &pin());
+    }
+
+    /// Visits the records of the bucket at `cursor`, and gives the position to go on from: every
+    /// slot is met once. `f` runs under a guard.
+    ///
+    /// With `touch` a feed that was joined before misses no change that is not seen here.
+    pub(crate) fn scan(
+        &self,
+        cursor: u64,
+        touch: bool,
+        mut f: impl FnMut(&K, Current<'_, V>),
+    ) -> Option<u64> {
         let guard = pin();
         self.index.scan(cursor, &guard, |slot| {
+            if touch {
+                slot.touch();
+            }
             if let Some(node) = self.current(slot, &guard)
                 && node.is_record()
             {
@@ -277,7 +318,8 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         // The index goes by the high bits, which some hashers neglect: fold both halves of a
         // product with an odd constant (the golden ratio).
         let product = u128::from(self.hasher.hash_one(key)) * 0x9E37_79B9_7F4A_7C15;
-        (product >> 64) as u64 ^ product as u64
+        // A slot keeps the upper half.
+        ((product >> 64) as u64 ^ product as u64) & (u64::MAX << 32)
     }
 
     #[inline]
@@ -302,6 +344,19 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         // SAFETY: found in the index under the guard.
         let slot = unsafe { Slot::to_arc(slot) };
         Some(Watched { slot, node })
+    }
+
+    /// The record of a changed slot's key: in this slot, or in the one that came after it.
+    pub(crate) fn record_of(&self, slot: &Slot<K, V>) -> Option<Arc<Node<V>>>
+    where
+        K: Eq + Hash,
+    {
+        let guard = pin();
+        let node = self.current(slot, &guard).or_else(|| {
+            let slot = self.find(slot.key(), slot.hash(), &guard)?;
+            self.current(slot, &guard)
+        });
+        node.filter(|node| node.is_record()).map(Current::to_arc)
     }
 
     /// The node of a key's record.

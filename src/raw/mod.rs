@@ -2,11 +2,14 @@
 //!
 //! From the ground up: [`sync`] (std or loom), [`reclaim`] (crossbeam-epoch), [`park`]
 //! (atomic-wait); [`list`], [`node`] and [`slot`] (what a key holds), [`index`] (from keys to
-//! slots), [`clock`] (the global time), [`waiter`] and [`waiting`] (who waits, and where);
+//! slots), [`clock`] (the global time), [`bell`], [`waiter`] and [`waiting`] (who waits, and where),
+//! [`feed`] (who reads the changes), [`view_cell`] (the view of it all);
 //! [`cache`] ties them together, [`writes`] and [`waits`] are the moves.
 
+mod bell;
 mod cache;
 mod clock;
+mod feed;
 mod index;
 mod list;
 mod node;
@@ -22,9 +25,12 @@ mod waiting;
 mod waits;
 mod writes;
 
+pub(crate) use bell::Bell;
 pub(crate) use cache::{RawCache, Watched};
+pub(crate) use feed::{Feed, MAX_FEEDS};
 pub(crate) use node::{Current, Node};
 pub(crate) use reclaim::{Guard, pin};
+pub(crate) use slot::Slot;
 pub(crate) use waiter::{Outcome, Waiter};
 pub(crate) use waits::{Home, Wait};
 

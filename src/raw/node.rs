@@ -132,6 +132,12 @@ impl<V> Node<V> {
         }
     }
 
+    /// Whether both have the record that one `set` brought, or both have none.
+    pub(crate) fn same_value(&self, other: Option<Current<'_, V>>) -> bool {
+        let value = |node: &Self| node.value().map(ptr::from_ref);
+        value(self) == other.and_then(|other| value(other.node()))
+    }
+
     /// The newest time at which the record was known to be right; zero without one.
     pub(crate) fn newest(&self) -> u64 {
         self.modified.max(self.observed)

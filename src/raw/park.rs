@@ -33,6 +33,21 @@ impl Word {
         self.word.fetch_or(bits, order)
     }
 
+    pub(crate) fn load(&self, order: Ordering) -> u32 {
+        self.word.load(order)
+    }
+
+    pub(crate) fn swap(&self, value: u32, order: Ordering) -> u32 {
+        self.word.swap(value, order)
+    }
+
+    /// Puts `new` in the place of `old`, if that is still there.
+    pub(crate) fn replace(&self, old: u32, new: u32, order: Ordering) {
+        let _ = self
+            .word
+            .compare_exchange(old, new, order, Ordering::Relaxed);
+    }
+
     /// Sleeps while the word is `value`; may return early.
     pub(crate) fn park(&self, value: u32) {
         imp::wait(&self.word, value);

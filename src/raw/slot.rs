@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr;
 
+use super::feed::{Marked, Marks};
 use super::index::Entry;
 use super::node::{Current, Node};
 use super::reclaim::{Guard, contain};
@@ -15,7 +16,9 @@ use super::sync::{Arc, AtomicPtr, Ordering};
 
 pub(crate) struct Slot<K, V> {
     node: AtomicPtr<Node<V>>,
-    hash: u64,
+    /// The upper half of the hash: more than any table asks for.
+    hash: u32,
+    marks: Marks,
     key: ManuallyDrop<K>,
     owns: PhantomData<Arc<Node<V>>>,
 }
@@ -24,7 +27,8 @@ impl<K, V> Slot<K, V> {
     pub(crate) fn new(key: K, hash: u64, node: Arc<Node<V>>) -> Arc<Self> {
         Arc::new(Slot {
             node: AtomicPtr::new(Arc::into_raw(node).cast_mut()),
-            hash,
+            hash: (hash >> 32) as u32,
+            marks: Marks::none(),
             key: ManuallyDrop::new(key),
             owns: PhantomData,
         })
@@ -94,6 +98,19 @@ impl<K, V> Slot<K, V> {
         unsafe { Arc::from_raw(old.load(Ordering::Relaxed)) }
     }
 
+    /// Loads the node by a read-modify-write, which comes before or after each swap of it: see
+    /// [`Feeds::announce`](super::feed::Feeds::announce).
+    pub(crate) fn touch(&self) {
+        let mut node = self.node.load(Ordering::Relaxed);
+        // AcqRel, with the same in `swap`.
+        while let Err(other) =
+            self.node
+                .compare_exchange(node, node, Ordering::AcqRel, Ordering::Relaxed)
+        {
+            node = other;
+        }
+    }
+
     /// A counted reference to a slot found under a guard.
     ///
     /// # Safety
@@ -112,12 +129,18 @@ impl<K, V> Slot<K, V> {
 impl<K, V> Entry for Slot<K, V> {
     #[inline]
     fn hash(&self) -> u64 {
-        self.hash
+        u64::from(self.hash) << 32
     }
 
     fn is_retired(&self) -> bool {
         // Acquire, with the release in `swap`: what the retirer did before is seen.
         self.node.load(Ordering::Acquire).is_null()
+    }
+}
+
+impl<K, V> Marked for Slot<K, V> {
+    fn marks(&self) -> &Marks {
+        &self.marks
     }
 }
 

@@ -3,33 +3,20 @@
 //! `result` decides: it goes once from null to a snapshot, to closed or to cancelled, by one
 //! compare-and-swap, whoever makes it. Telling the waiter comes after, and is done by everybody
 //! who finds the hand-over unfinished, so that no waiter depends on the thread that won.
-//!
-//! The waker cell is a pointer that is only ever swapped. The usual crates do not fit: atomic-waker
-//! stays locked for ever when cloning or dropping a waker panics inside it, diatomic-waker keeps a
-//! waker alive after its wait, and neither runs under loom as a dependency.
 
 use std::ptr;
-use std::task::Waker;
 use std::time::Instant;
 
+use super::bell::Bell;
 use super::node::{Aux, Handed, Node};
-use super::park::{Word, has_passed};
 use super::sync::{Arc, AtomicPtr, Ordering};
-
-/// A thread may sleep on the word.
-const PARKED: u32 = 1;
-/// There is a result; nobody needs to sleep any more.
-const NOTIFIED: u32 = 2;
-/// Whoever slept when NOTIFIED was set has been woken.
-const WOKEN: u32 = 4;
 
 pub(crate) struct Waiter<V> {
     pub(crate) min: u64,
     /// The slot it is registered in, as its cache knows it. Valid under a guard while waiting.
     pub(crate) slot: *const (),
     result: AtomicPtr<Node<V>>,
-    word: Word,
-    waker: AtomicPtr<Waker>,
+    pub(crate) bell: Bell,
 }
 
 // SAFETY: the slot pointer is followed only by the cache, which knows when it is valid; a result is
@@ -67,8 +54,7 @@ impl<V> Waiter<V> {
             min,
             slot,
             result: AtomicPtr::new(ptr::null_mut()),
-            word: Word::new(0),
-            waker: AtomicPtr::new(ptr::null_mut()),
+            bell: Bell::new(),
         })
     }
 
@@ -122,80 +108,19 @@ impl<V> Waiter<V> {
         self.decide(cancelled())
     }
 
-    /// Tells the waiter that there is a result. Wakes a parked thread even if somebody else is
-    /// about to: he may have been stopped. A task's waker is called by the one who takes it.
-    ///
-    /// # Panics
-    ///
-    /// If the waker does.
-    fn tell(&self) {
-        // AcqRel, with the same in `wait`: on one word, one of the two comes first. If ours does,
-        // the thread sees NOTIFIED, with it the result, and does not sleep; if the thread's does,
-        // we see PARKED.
-        let before = self.word.fetch_or(NOTIFIED, Ordering::AcqRel);
-        if before & (PARKED | WOKEN) == PARKED {
-            self.word.unpark_all();
-            // Relaxed: says only that waking again is not needed.
-            self.word.fetch_or(WOKEN, Ordering::Relaxed);
-        }
-        if let Some(waker) = self.take_waker() {
-            waker.wake();
-        }
-    }
-
     /// Sleeps until there is a result, or `deadline`.
     pub(crate) fn wait(&self, deadline: Option<Instant>) {
         while self.is_waiting() {
-            // AcqRel, with the same in `tell`.
-            if self.word.fetch_or(PARKED, Ordering::AcqRel) & NOTIFIED != 0 {
+            if Bell::is_late(deadline) {
                 return;
             }
-            match deadline {
-                None => self.word.park(PARKED),
-                Some(deadline) if !has_passed(deadline) => {
-                    self.word.park_until(PARKED, deadline);
-                }
-                Some(_) => return,
-            }
+            self.bell.sleep(deadline);
         }
-    }
-
-    /// Leaves `waker` to be called when there is a result. To be followed by a look at
-    /// [`outcome`](Self::outcome). By one task at a time.
-    ///
-    /// # Panics
-    ///
-    /// If cloning `waker` or dropping the one before panics.
-    pub(crate) fn register(&self, waker: &Waker) {
-        // What is there is taken out, looked at, and put in again or replaced. If `tell` comes in
-        // between, it finds nothing, and the look at the outcome that follows finds the result.
-        let before = self.take_waker();
-        let next = match before {
-            Some(before) if before.will_wake(waker) => before,
-            before => {
-                let next = Box::new(waker.clone());
-                drop(before);
-                next
-            }
-        };
-        // AcqRel, with the swap of `tell` in `take_waker`: on one word, one of the two comes
-        // first. If ours does, it takes this waker; if its does, we see the result after.
-        let left = self.waker.swap(Box::into_raw(next), Ordering::AcqRel);
-        debug_assert!(left.is_null(), "one task at a time");
-    }
-
-    /// Takes the waker out, to be dropped or called.
-    pub(crate) fn take_waker(&self) -> Option<Box<Waker>> {
-        // AcqRel, with the swap in `register`.
-        let waker = self.waker.swap(ptr::null_mut(), Ordering::AcqRel);
-        // SAFETY: whoever swaps a waker out owns it.
-        (!waker.is_null()).then(|| unsafe { Box::from_raw(waker) })
     }
 }
 
 impl<V> Drop for Waiter<V> {
     fn drop(&mut self) {
-        drop(self.take_waker());
         // Relaxed: `&mut self` has seen everything.
         let result = self.result.load(Ordering::Relaxed);
         if !result.is_null() && result != closed() && result != cancelled() {
@@ -206,12 +131,22 @@ impl<V> Drop for Waiter<V> {
 }
 
 impl<V> Handed<V> {
-    /// Gives every waiter its outcome and tells it. Idempotent; by as many threads as like to.
-    pub(crate) fn finish(&self, carrier: &Arc<Node<V>>, panics: &mut Panics) {
+    /// Gives every waiter its outcome, and wakes the threads among them. Idempotent; by as many
+    /// threads as like to.
+    pub(crate) fn offer(&self, carrier: &Arc<Node<V>>) {
         for waiter in self.waiters.iter() {
             let outcome = self.outcome.clone();
             waiter.offer(outcome.unwrap_or_else(|| Outcome::Snapshot(Arc::clone(carrier))));
-            panics.catch(|| waiter.tell());
+            waiter.bell.ring_threads();
+        }
+    }
+
+    /// The same, then calls the tasks among them.
+    pub(crate) fn finish(&self, carrier: &Arc<Node<V>>, panics: &mut Panics) {
+        self.offer(carrier);
+        // After everybody has a result: this is user code, and may take its time.
+        for waiter in self.waiters.iter() {
+            panics.catch(|| waiter.bell.ring_task());
         }
         // Release, with the acquire of `Current::unfinished`.
         self.done.store(true, Ordering::Release);

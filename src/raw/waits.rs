@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 use std::ptr;
 
-use super::cache::RawCache;
+use super::cache::{RawCache, Work};
 use super::node::{Aux, Current, Node};
 use super::reclaim::pin;
 use super::slot::Slot;
@@ -25,6 +25,10 @@ pub(crate) enum Wait<V> {
 pub(crate) trait Home<V>: Send + Sync {
     /// Gives up a wait.
     fn cancel(&self, waiter: &Waiter<V>);
+
+    /// Sees to it that a waiter that some call has named already has its result, though that call
+    /// may have been stopped before it came to it.
+    fn claim(&self, waiter: &Waiter<V>);
 }
 
 /// How a wait that has just been registered turns out to be over.
@@ -167,5 +171,16 @@ impl<K, V, S> RawCache<K, V, S> {
 impl<K: Send + Sync, V: Send + Sync, S: Send + Sync> Home<V> for RawCache<K, V, S> {
     fn cancel(&self, waiter: &Waiter<V>) {
         self.end(waiter, || waiter.cancel());
+    }
+
+    fn claim(&self, waiter: &Waiter<V>) {
+        let guard = pin();
+        if waiter.is_waiting() {
+            // SAFETY: as in `end`.
+            let slot = unsafe { &*waiter.slot.cast::<Slot<K, V>>() };
+            if let Some(work) = self.current(slot, &guard).and_then(Work::of) {
+                work.offer();
+            }
+        }
     }
 }

@@ -282,6 +282,7 @@ impl<K, V, S> RawCache<K, V, S> {
     pub(crate) fn close(&self) {
         let mut panics = Panics::default();
         self.advance(|tick| tick.closed = true, Call::Close, &mut panics);
+        self.feeds.ring_all(&mut panics, pin);
         panics.resume();
     }
 
@@ -340,8 +341,8 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                     .index
                     .insert(slot, |slot| slot.key().borrow() == key, guard)
                 {
-                    Ok(_) => {
-                        self.count_new();
+                    Ok(slot) => {
+                        self.added(slot, guard);
                         return Some((true, None));
                     }
                     Err((_, mut slot)) => {
@@ -400,6 +401,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         if let Some(work) = work {
             work.finish(&mut panics);
         }
+        self.feeds.ring(&mut panics, pin);
         panics.resume();
         stored
     }
@@ -503,6 +505,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         if let Some(slot) = buried {
             self.visit(&slot, Call::Tidy, &mut panics);
         }
+        self.feeds.ring(&mut panics, pin);
         panics.resume();
         was_there
     }
@@ -556,6 +559,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         if let Some(slot) = buried {
             self.visit(&slot, Call::Tidy, &mut panics);
         }
+        self.feeds.ring(&mut panics, pin);
         panics.resume();
         was_there
     }

@@ -1,0 +1,127 @@
+//! What wakes one listener, be it a thread or a task.
+//!
+//! The waker cell is a pointer that is only ever swapped. The usual crates do not fit: atomic-waker
+//! stays locked for ever when cloning or dropping a waker panics inside it, diatomic-waker keeps a
+//! waker alive after its wait, and neither runs under loom as a dependency.
+
+use std::ptr;
+use std::task::Waker;
+use std::time::Instant;
+
+use super::park::{Word, has_passed};
+use super::sync::{AtomicPtr, Ordering};
+
+/// A thread may sleep on the word.
+const PARKED: u32 = 1;
+/// There is something to see; nobody needs to sleep any more.
+const RUNG: u32 = 2;
+/// Whoever slept when RUNG was set has been woken.
+const WOKEN: u32 = 4;
+/// The bits above count the resets, so that a late WOKEN is not taken for one of a later ring.
+const RESET: u32 = 8;
+
+pub(crate) struct Bell {
+    word: Word,
+    waker: AtomicPtr<Waker>,
+}
+
+impl Bell {
+    pub(crate) fn new() -> Self {
+        Bell {
+            word: Word::new(0),
+            waker: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// Wakes the threads that sleep here, now and until [`reset`](Self::reset). Wakes a sleeping
+    /// thread even if somebody else is about to: he may have been stopped.
+    pub(crate) fn ring_threads(&self) {
+        // AcqRel, with the same in `sleep`: on one word, one of the two comes first. If ours does,
+        // the thread sees RUNG, with it what there is to see, and does not sleep; if the thread's
+        // does, we see PARKED.
+        let before = self.word.fetch_or(RUNG, Ordering::AcqRel);
+        if before & (PARKED | WOKEN) == PARKED {
+            self.word.unpark_all();
+            // Relaxed: says only that waking again is not needed.
+            self.word
+                .replace(before | RUNG, before | RUNG | WOKEN, Ordering::Relaxed);
+        }
+    }
+
+    /// Calls the task that listens. Its waker is called by the one who takes it, once.
+    ///
+    /// # Panics
+    ///
+    /// If the waker does.
+    pub(crate) fn ring_task(&self) {
+        if let Some(waker) = self.take_waker() {
+            waker.wake();
+        }
+    }
+
+    /// Forgets that it rang. What was there to see by then is to be looked at after this. By one
+    /// listener, that does not sleep.
+    pub(crate) fn reset(&self) {
+        // Relaxed: nobody else changes the count.
+        let count = self.word.load(Ordering::Relaxed) & !(RESET - 1);
+        // AcqRel, with `ring_threads`: what a ring that is forgotten here told of is seen.
+        self.word.swap(count.wrapping_add(RESET), Ordering::AcqRel);
+    }
+
+    /// Sleeps until it rings, or `deadline`, or for no reason.
+    pub(crate) fn sleep(&self, deadline: Option<Instant>) {
+        // AcqRel, with the same in `ring_threads`.
+        let before = self.word.fetch_or(PARKED, Ordering::AcqRel);
+        if before & RUNG == 0 {
+            match deadline {
+                None => self.word.park(before | PARKED),
+                Some(deadline) if !has_passed(deadline) => {
+                    self.word.park_until(before | PARKED, deadline);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Whether `deadline` is over, by the clock that [`sleep`](Self::sleep) goes by.
+    pub(crate) fn is_late(deadline: Option<Instant>) -> bool {
+        deadline.is_some_and(has_passed)
+    }
+
+    /// Leaves `waker` to be called. To be followed by a look at what there is to see. By one task
+    /// at a time.
+    ///
+    /// # Panics
+    ///
+    /// If cloning `waker` or dropping the one before panics.
+    pub(crate) fn register(&self, waker: &Waker) {
+        // What is there is taken out, looked at, and put in again or replaced. If a ring comes in
+        // between, it finds nothing, and the look that follows finds what it rang for.
+        let next = match self.take_waker() {
+            Some(before) if before.will_wake(waker) => before,
+            before => {
+                let next = Box::new(waker.clone());
+                drop(before);
+                next
+            }
+        };
+        // AcqRel, with the swap of `ring_task`: on one word, one of the two comes first. If ours
+        // does, it takes this waker; if its does, we see what it rang for after.
+        let left = self.waker.swap(Box::into_raw(next), Ordering::AcqRel);
+        debug_assert!(left.is_null(), "one task at a time");
+    }
+
+    /// Takes the waker out, to be dropped or called.
+    pub(crate) fn take_waker(&self) -> Option<Box<Waker>> {
+        // AcqRel, with the swap in `register`.
+        let waker = self.waker.swap(ptr::null_mut(), Ordering::AcqRel);
+        // SAFETY: whoever swaps a waker out owns it.
+        (!waker.is_null()).then(|| unsafe { Box::from_raw(waker) })
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        drop(self.take_waker());
+    }
+}

@@ -1,0 +1,284 @@
+//! Who reads the changes, and what has changed since they last looked.
+//!
+//! A [`Feed`] is a stack of slots whose record has changed. A slot has one bit for each feed that
+//! says whether it is on its stack: so a slot is there at most once, a slow reader costs memory by
+//! keys and not by events, and a writer never waits. The reader takes the whole stack, clears each
+//! slot's bit, and only then reads its node: the newest.
+//!
+//! With nobody listening a writer pays one load.
+
+use std::ptr;
+
+use super::bell::Bell;
+use super::reclaim::Guard;
+use super::sync::{Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+use super::waiter::Panics;
+
+/// As many as a slot has bits.
+pub(crate) const MAX_FEEDS: usize = 32;
+
+/// The marks that a slot carries for the feeds.
+pub(crate) struct Marks(AtomicU32);
+
+pub(crate) trait Marked {
+    fn marks(&self) -> &Marks;
+}
+
+pub(crate) struct Feeds<T: Marked> {
+    /// Null while nobody listens.
+    roster: AtomicPtr<Vec<Arc<Feed<T>>>>,
+    /// The bits in use. A bit is free again only when no slot can be marked with it any more.
+    taken: Arc<AtomicU32>,
+}
+
+pub(crate) struct Feed<T: Marked> {
+    bit: u32,
+    taken: Arc<AtomicU32>,
+    top: AtomicPtr<Entry<T>>,
+    behind: AtomicUsize,
+    /// Something was pushed and the bell not rung for it yet.
+    unrung: AtomicBool,
+    pub(crate) bell: Bell,
+}
+
+struct Entry<T> {
+    slot: Arc<T>,
+    next: *mut Entry<T>,
+}
+
+// SAFETY: slots are shared between threads as an `Arc` shares them; entries are owned by whoever
+// took them off the stack.
+unsafe impl<T: Marked + Send + Sync> Send for Feed<T> {}
+// SAFETY: as above.
+unsafe impl<T: Marked + Send + Sync> Sync for Feed<T> {}
+
+impl Marks {
+    pub(crate) fn none() -> Self {
+        Marks(AtomicU32::new(0))
+    }
+}
+
+impl<T: Marked> Feeds<T> {
+    pub(crate) fn new() -> Self {
+        Feeds {
+            roster: AtomicPtr::new(ptr::null_mut()),
+            taken: Arc::new(AtomicU32::new(0)),
+        }
+    }
+
+    /// A new feed, unless there are [`MAX_FEEDS`]. It gets what changes from now on; what is there
+    /// has to be looked at after this, with [`Slot::touch`](super::slot::Slot::touch).
+    pub(crate) fn join(&self, guard: &Guard) -> Option<Arc<Feed<T>>> {
+        let mut taken = self.taken.load(Ordering::Relaxed);
+        let bit = loop {
+            let bit = 1 << (!taken).trailing_zeros().min(31);
+            if taken & bit != 0 {
+                return None;
+            }
+            // Acquire, with the release in `Feed::drop`: no slot has this mark.
+            match self.taken.compare_exchange(
+                taken,
+                taken | bit,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => break bit,
+                Err(other) => taken = other,
+            }
+        };
+        let feed = Arc::new(Feed {
+            bit,
+            taken: Arc::clone(&self.taken),
+            top: AtomicPtr::new(ptr::null_mut()),
+            behind: AtomicUsize::new(0),
+            unrung: AtomicBool::new(false),
+            bell: Bell::new(),
+        });
+        self.change(guard, |roster| roster.push(Arc::clone(&feed)));
+        // With the fence in `announce`.
+        fence(Ordering::SeqCst);
+        Some(feed)
+    }
+
+    pub(crate) fn leave(&self, feed: &Arc<Feed<T>>, guard: &Guard) {
+        self.change(guard, |roster| {
+            roster.retain(|other| !Arc::ptr_eq(other, feed))
+        });
+        guard.flush();
+    }
+
+    fn change(&self, guard: &Guard, change: impl Fn(&mut Vec<Arc<Feed<T>>>)) {
+        let mut old = self.roster.load(Ordering::Acquire);
+        loop {
+            // SAFETY: loaded under the guard.
+            let mut roster = unsafe { old.as_ref() }.cloned().unwrap_or_default();
+            change(&mut roster);
+            let new = match roster.is_empty() {
+                true => ptr::null_mut(),
+                false => Box::into_raw(Box::new(roster)),
+            };
+            // Release, with the acquire of whoever loads the roster.
+            match self
+                .roster
+                .compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) if old.is_null() => return,
+                // SAFETY: unreachable from now on for new guards, and ours to free.
+                Ok(_) => return unsafe { guard.defer(move || drop(Box::from_raw(old))) },
+                Err(other) => {
+                    if !new.is_null() {
+                        // SAFETY: never published.
+                        drop(unsafe { Box::from_raw(new) });
+                    }
+                    old = other;
+                }
+            }
+        }
+    }
+
+    fn roster<'g>(&self, _guard: &'g Guard) -> Option<&'g Vec<Arc<Feed<T>>>> {
+        // Acquire, with the release in `change`.
+        let roster = self.roster.load(Ordering::Acquire);
+        // SAFETY: loaded under the guard.
+        unsafe { roster.as_ref() }
+    }
+
+    /// A slot's record has changed, by a swap of its node just before this. `is_new`: there was
+    /// none.
+    ///
+    /// No feed that joins meanwhile misses it. If the slot is one that it finds, its touch is a
+    /// read-modify-write of the same pointer as our swap: if the touch comes first, our swap
+    /// acquired it and we see the feed; if ours does, it sees our node. Only a slot with a new
+    /// record may not be found: there the two fences see to it. If the joiner's comes first, we see
+    /// the feed; if ours does, it finds the slot.
+    #[inline]
+    pub(crate) fn announce(&self, is_new: bool, slot: impl FnOnce() -> Arc<T>, guard: &Guard) {
+        if is_new {
+            // With the fence in `join`.
+            fence(Ordering::SeqCst);
+        }
+        if let Some(roster) = self.roster(guard) {
+            let slot = slot();
+            for feed in roster {
+                feed.push(&slot);
+            }
+        }
+    }
+
+    /// Rings for what was pushed and not rung for: by us, or by somebody who was stopped before.
+    /// Runs wakers: not under a guard.
+    pub(crate) fn ring(&self, panics: &mut Panics, pin: impl FnOnce() -> Guard) {
+        // Acquire for symmetry; if the feeds that we pushed to are gone, nobody is to be woken.
+        if self.roster.load(Ordering::Acquire).is_null() {
+            return;
+        }
+        let unrung: Vec<_> = {
+            let guard = pin();
+            let roster = self.roster(&guard).into_iter().flatten();
+            roster
+                .filter(|feed| feed.unrung.load(Ordering::Relaxed))
+                .cloned()
+                .collect()
+        };
+        for feed in unrung {
+            // AcqRel, with the release in `push`: whoever takes the mark rings for all before it.
+            if feed.unrung.swap(false, Ordering::AcqRel) {
+                feed.bell.ring_threads();
+                panics.catch(|| feed.bell.ring_task());
+            }
+        }
+    }
+
+    /// Rings all: the cache is closed.
+    pub(crate) fn ring_all(&self, panics: &mut Panics, pin: impl FnOnce() -> Guard) {
+        let all: Vec<_> = self.roster(&pin()).into_iter().flatten().cloned().collect();
+        for feed in all {
+            feed.bell.ring_threads();
+            panics.catch(|| feed.bell.ring_task());
+        }
+    }
+}
+
+impl<T: Marked> Drop for Feeds<T> {
+    fn drop(&mut self) {
+        // Relaxed: `&mut self` has seen everything.
+        let roster = self.roster.load(Ordering::Relaxed);
+        if !roster.is_null() {
+            // SAFETY: owned by the feeds, and nobody else is here.
+            drop(unsafe { Box::from_raw(roster) });
+        }
+    }
+}
+
+impl<T: Marked> Feed<T> {
+    fn push(&self, slot: &Arc<T>) {
+        // AcqRel, with the same in `take`: on one word, one of the two comes first. If the mark
+        // was there, the reader clears it after this, and then sees our node.
+        if slot.marks().0.fetch_or(self.bit, Ordering::AcqRel) & self.bit != 0 {
+            return;
+        }
+        // Relaxed: a count for people.
+        self.behind.fetch_add(1, Ordering::Relaxed);
+        let mut next = self.top.load(Ordering::Relaxed);
+        let entry = Box::into_raw(Box::new(Entry {
+            slot: Arc::clone(slot),
+            next,
+        }));
+        loop {
+            // Release, with the acquire in `take`.
+            match self
+                .top
+                .compare_exchange(next, entry, Ordering::Release, Ordering::Relaxed)
+            {
+                Ok(_) => break,
+                Err(other) => {
+                    next = other;
+                    // SAFETY: not published yet.
+                    unsafe { (*entry).next = next };
+                }
+            }
+        }
+        // Release, with the acquire in `ring`.
+        self.unrung.store(true, Ordering::Release);
+    }
+
+    /// Takes all slots that have changed, in the order in which they did. Before a slot is looked
+    /// at, its mark is to be cleared.
+    pub(crate) fn take(&self) -> Vec<Arc<T>> {
+        // Acquire, with the release in `push`.
+        let mut next = self.top.swap(ptr::null_mut(), Ordering::Acquire);
+        let mut slots = Vec::new();
+        while !next.is_null() {
+            // SAFETY: whoever swaps the stack out owns its entries.
+            let entry = unsafe { Box::from_raw(next) };
+            next = entry.next;
+            slots.push(entry.slot);
+        }
+        slots.reverse();
+        slots
+    }
+
+    /// Lets a taken slot be pushed again. What is read from it after this is as new as every push
+    /// that was left out.
+    pub(crate) fn clear(&self, slot: &T) {
+        self.behind.fetch_sub(1, Ordering::Relaxed);
+        // AcqRel, with the same in `push`.
+        slot.marks().0.fetch_and(!self.bit, Ordering::AcqRel);
+    }
+
+    /// How many slots have changed and were not cleared.
+    pub(crate) fn behind(&self) -> usize {
+        self.behind.load(Ordering::Relaxed)
+    }
+}
+
+impl<T: Marked> Drop for Feed<T> {
+    // The last to go: no writer can push any more.
+    fn drop(&mut self) {
+        for slot in self.take() {
+            self.clear(&slot);
+        }
+        // Release, with the acquire in `join`.
+        self.taken.fetch_and(!self.bit, Ordering::Release);
+    }
+}
