@@ -10,7 +10,14 @@ use std::hash::{BuildHasher, Hasher};
 /// against somebody who can watch the cache's timing and choose keys at will. Who takes keys from
 /// an adversary passes `std::hash::RandomState` to [`Builder::hasher`](crate::Builder::hasher).
 #[derive(Clone, Default)]
-pub struct RandomState(foldhash::fast::RandomState);
+pub struct RandomState(Seed);
+
+#[cfg(not(podcache_loom))]
+type Seed = foldhash::fast::RandomState;
+
+/// Always the same: an exploration has to begin in the same way every time.
+#[cfg(podcache_loom)]
+type Seed = foldhash::fast::FixedState;
 
 impl fmt::Debug for RandomState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

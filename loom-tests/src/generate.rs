@@ -25,6 +25,8 @@ pub struct Model {
     pub alike: bool,
     /// The most preemptions; none: no bound.
     pub preemptions: Option<usize>,
+    /// The most executions; none: to the end.
+    pub limit: Option<usize>,
 }
 
 /// A model as the commands pass it on.
@@ -33,6 +35,7 @@ pub struct Listed {
     program: String,
     alike: bool,
     preemptions: Option<usize>,
+    limit: Option<usize>,
 }
 
 impl From<&Model> for Listed {
@@ -41,6 +44,7 @@ impl From<&Model> for Listed {
             program: model.program.to_string(),
             alike: model.alike,
             preemptions: model.preemptions,
+            limit: model.limit,
         }
     }
 }
@@ -422,6 +426,7 @@ fn models(programs: Vec<Program>, preemptions: Option<usize>, alike: bool) -> Ve
             program,
             alike,
             preemptions,
+            limit: None,
         })
         .collect()
 }
@@ -459,6 +464,9 @@ pub const SETS: &[(&str, &str)] = &[
     ),
 ];
 
+/// The most executions of a model in the quick sets.
+const QUICK_EXECUTIONS: usize = 2_000;
+
 /// A set by its name.
 pub fn set(name: &str) -> Option<Vec<Model>> {
     Some(match name {
@@ -469,14 +477,22 @@ pub fn set(name: &str) -> Option<Vec<Model>> {
         "resizing" => resizing(3),
         "freeing" => freeing(3),
         "quick" => {
-            let mut quick = models(written(CHOSEN), Some(1), false);
+            let mut quick = models(written(CHOSEN), Some(2), false);
+            quick.extend(resizing(2));
             quick.extend(models(pairs(true), Some(2), false));
-            quick.extend(resizing(1));
-            quick
+            capped(quick)
         }
-        "quick-freeing" => freeing(1),
+        "quick-freeing" => capped(freeing(2)),
         _ => return None,
     })
+}
+
+/// The beginning of each: what a few minutes allow.
+fn capped(mut models: Vec<Model>) -> Vec<Model> {
+    for model in &mut models {
+        model.limit = Some(QUICK_EXECUTIONS);
+    }
+    models
 }
 
 fn resizing(preemptions: usize) -> Vec<Model> {

@@ -36,6 +36,9 @@ struct Job {
     /// Give up after so long.
     #[serde(default)]
     seconds: Option<f64>,
+    /// Give up after so many executions.
+    #[serde(default)]
+    limit: Option<usize>,
     /// Where loom notes how far it is, and from where it goes on.
     #[serde(default)]
     checkpoint: Option<PathBuf>,
@@ -123,7 +126,9 @@ fn explore(job: &Job) {
     builder.preemption_bound = job.preemptions;
     builder.max_duration = job.seconds.map(Duration::from_secs_f64);
     builder.checkpoint_file = job.checkpoint.clone();
-    builder.checkpoint_interval = job.interval.unwrap_or(1_000);
+    builder.max_permutations = job.limit;
+    // Also how often loom looks whether it is to give up.
+    builder.checkpoint_interval = job.interval.unwrap_or(250);
     builder.location = true;
     builder.log = job.log;
 
@@ -160,8 +165,9 @@ fn explore(job: &Job) {
     let executions = EXECUTIONS.load(Relaxed);
     let outcomes = explained.lock().expect("no panic").len();
     let seconds = seconds();
-    // loom stops without a word when its time is up.
-    let exhausted = job.seconds.is_none_or(|limit| seconds < limit);
+    // loom gives up without a word.
+    let exhausted = job.seconds.is_none_or(|limit| seconds < limit)
+        && job.limit.is_none_or(|limit| executions + 1 < limit);
     say(&Event::Done {
         executions,
         outcomes,
