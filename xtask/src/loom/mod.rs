@@ -215,6 +215,7 @@ fn one(args: &Args, program: &str) -> Verdict {
         program: program.into(),
         alike: false,
         preemptions: None,
+        limit: None,
         seconds: None,
         checkpoint: None,
         interval: None,

@@ -21,6 +21,8 @@ pub(crate) struct Model {
     pub(crate) alike: bool,
     #[serde(default)]
     pub(crate) preemptions: Option<usize>,
+    #[serde(default)]
+    pub(crate) limit: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seconds: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
