@@ -142,7 +142,7 @@ where
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-        V: DefaultFor<Q> + DefaultFor<K>,
+        V: DefaultFor<Q>,
     {
         self.subscribe(key, min).wait()
     }
@@ -162,7 +162,7 @@ where
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-        V: DefaultFor<Q> + DefaultFor<K>,
+        V: DefaultFor<Q>,
     {
         self.reader().get_newer_than_timeout(key, min, timeout)
     }
@@ -181,7 +181,7 @@ where
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-        V: DefaultFor<Q> + DefaultFor<K>,
+        V: DefaultFor<Q>,
     {
         self.subscribe(key, min).wait_deadline(deadline)
     }
@@ -218,7 +218,7 @@ where
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-        V: DefaultFor<Q> + DefaultFor<K>,
+        V: DefaultFor<Q>,
     {
         self.reader().subscribe(key, min)
     }

@@ -45,7 +45,9 @@ where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.raw.lookup(key, &self.guard).map(Entry)
+        self.raw
+            .lookup(key, self.raw.hash(key), &self.guard)
+            .map(Entry)
     }
 }
 

@@ -28,7 +28,11 @@ where
         Q: Hash + Eq + ?Sized,
         V: DefaultFor<Q>,
     {
-        let node = self.0.lookup(key, &raw::pin()).map(|node| node.to_arc());
+        let hash = self.0.hash(key); // user code: not under the guard
+        let node = self
+            .0
+            .lookup(key, hash, &raw::pin())
+            .map(|node| node.to_arc());
         Self::snapshot(node, key)
     }
 
@@ -58,9 +62,9 @@ where
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-        V: DefaultFor<Q> + DefaultFor<K>,
+        V: DefaultFor<Q>,
     {
-        match self.0.subscribe(key, min.as_nanos(), V::default_for) {
+        match self.0.subscribe(key, min.as_nanos()) {
             Wait::Over(outcome) => Subscription::over(result(outcome)),
             Wait::Missing => Subscription::over(Ok(Snapshot::of_missing(V::default_for(key)))),
             Wait::Registered(waiter) => {
@@ -80,7 +84,7 @@ where
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-        V: DefaultFor<Q> + DefaultFor<K>,
+        V: DefaultFor<Q>,
     {
         // Counted from the call, not from the registration.
         let deadline = Instant::now().checked_add(timeout);
@@ -104,7 +108,8 @@ where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.0.lookup(key, &raw::pin()).is_some()
+        let hash = self.0.hash(key);
+        self.0.lookup(key, hash, &raw::pin()).is_some()
     }
 
     pub(crate) fn iter(self) -> Iter<'a, K, V, S> {
@@ -163,7 +168,7 @@ where
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-        V: DefaultFor<Q> + DefaultFor<K>,
+        V: DefaultFor<Q>,
     {
         self.subscribe(key, min).wait()
     }
@@ -183,7 +188,7 @@ where
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-        V: DefaultFor<Q> + DefaultFor<K>,
+        V: DefaultFor<Q>,
     {
         self.reader().get_newer_than_timeout(key, min, timeout)
     }
@@ -203,7 +208,7 @@ where
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-        V: DefaultFor<Q> + DefaultFor<K>,
+        V: DefaultFor<Q>,
     {
         self.subscribe(key, min).wait_deadline(deadline)
     }
@@ -223,7 +228,7 @@ where
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-        V: DefaultFor<Q> + DefaultFor<K>,
+        V: DefaultFor<Q>,
     {
         self.reader().subscribe(key, min)
     }

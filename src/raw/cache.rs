@@ -361,12 +361,17 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
 
     /// The node of a key's record.
     #[inline]
-    pub(crate) fn lookup<'g, Q>(&self, key: &Q, guard: &'g Guard) -> Option<Current<'g, V>>
+    pub(crate) fn lookup<'g, Q>(
+        &self,
+        key: &Q,
+        hash: u64,
+        guard: &'g Guard,
+    ) -> Option<Current<'g, V>>
     where
         K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
+        Q: Eq + ?Sized,
     {
-        let slot = self.find(key, self.hash(key), guard)?;
+        let slot = self.find(key, hash, guard)?;
         self.current(slot, guard).filter(|node| node.is_record())
     }
 
@@ -388,6 +393,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             // The clock before the record, never after: the other order would pass off an old
             // record as globally fresh.
             let tick = self.clock.tick(&guard);
+            self.after_the_clock();
             let place = self.find(key, hash, &guard).and_then(|slot| {
                 let node = self.current(slot, &guard);
                 if node.is_none() {
@@ -404,13 +410,42 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         }
     }
 
-    /// Whether somebody who asks for something newer than `min` is served at once.
-    pub(super) fn is_fresh(tick: &Tick, node: Option<Current<'_, V>>, min: u64) -> bool {
-        tick.time > min || node.is_some_and(|node| node.is_record() && node.newest() > min)
+    /// The time and the key's node, as both were at one instant. Lock-free: it looks again only if
+    /// the tick has changed meanwhile.
+    pub(super) fn at_once<'g, Q>(
+        &self,
+        key: &Q,
+        hash: u64,
+        guard: &'g Guard,
+    ) -> (&'g Tick, Option<Current<'g, V>>)
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        let mut tick = self.clock.tick(guard);
+        loop {
+            self.after_the_clock();
+            let slot = self.find(key, hash, guard);
+            let node = slot.and_then(|slot| self.current(slot, guard));
+            let again = self.clock.tick(guard);
+            if std::ptr::eq(tick, again) {
+                return (tick, node);
+            }
+            tick = again;
+        }
     }
 
-    /// What [`is_fresh`](Self::is_fresh) at one instant, if it is: `Some(None)` for a key without
-    /// a record. Lock-free.
+    /// To stand between a look at the clock and the look at a slot that goes with it.
+    ///
+    /// With the fence in `settle`, under `Monotonic` only. If ours comes first, whoever settles a
+    /// proposal that we do not find sees the time that we saw; if its does, we find the proposal.
+    fn after_the_clock(&self) {
+        if self.policy == WritePolicy::Monotonic {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// What [`fresh`] says of a key.
     pub(crate) fn fresh<Q>(&self, key: &Q, min: u64) -> Option<Option<Arc<Node<V>>>>
     where
         K: Borrow<Q>,
@@ -418,19 +453,19 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
     {
         let hash = self.hash(key);
         let guard = pin();
-        let mut tick = self.clock.tick(&guard);
-        loop {
-            let slot = self.find(key, hash, &guard);
-            let node = slot.and_then(|slot| self.current(slot, &guard));
-            if Self::is_fresh(tick, node, min) {
-                return Some(node.filter(|node| node.is_record()).map(Current::to_arc));
-            }
-            // "Not fresh" holds only if time and record were so at once.
-            let again = self.clock.tick(&guard);
-            if std::ptr::eq(tick, again) {
-                return None;
-            }
-            tick = again;
-        }
+        let (tick, node) = self.at_once(key, hash, &guard);
+        fresh(tick, node, min)
     }
+}
+
+/// The record that serves who asks for something newer than `min`, if this time and this node do:
+/// `Some(None)` for a key without a record.
+pub(super) fn fresh<V>(
+    tick: &Tick,
+    node: Option<Current<'_, V>>,
+    min: u64,
+) -> Option<Option<Arc<Node<V>>>> {
+    let record = node.filter(|node| node.is_record());
+    let fresh = tick.time > min || record.is_some_and(|record| record.newest() > min);
+    fresh.then(|| record.map(Current::to_arc))
 }

@@ -4,8 +4,9 @@ use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 use std::ptr;
 
-use super::cache::{RawCache, Work};
-use super::node::{Aux, Current, Node};
+use super::cache::{RawCache, Work, fresh};
+use super::clock::Tick;
+use super::node::{Aux, Current};
 use super::reclaim::pin;
 use super::slot::Slot;
 use super::sync::{Arc, Ordering, fence};
@@ -21,6 +22,18 @@ pub(crate) enum Wait<V> {
     Registered(Arc<Waiter<V>>),
 }
 
+impl<V> Wait<V> {
+    /// How a wait for something newer than `min` ends that meets this time and this node at once,
+    /// if it does.
+    fn over(tick: &Tick, node: Option<Current<'_, V>>, min: u64) -> Option<Self> {
+        match fresh(tick, node, min) {
+            Some(Some(node)) => Some(Wait::Over(Outcome::Snapshot(node))),
+            Some(None) => Some(Wait::Missing),
+            None => tick.closed.then_some(Wait::Over(Outcome::Closed)),
+        }
+    }
+}
+
 /// The cache as a registered wait knows it.
 pub(crate) trait Home<V>: Send + Sync {
     /// Gives up a wait.
@@ -31,13 +44,7 @@ pub(crate) trait Home<V>: Send + Sync {
     fn claim(&self, waiter: &Waiter<V>);
 }
 
-/// How a wait that has just been registered turns out to be over.
-enum Late<K, V> {
-    Over(Outcome<V>),
-    Missing(Arc<Slot<K, V>>),
-}
-
-/// A wait that is given up on the way out of a panic.
+/// A registered wait that is given up unless it is handed on.
 struct Registration<'a, K, V, S> {
     cache: &'a RawCache<K, V, S>,
     waiter: Option<Arc<Waiter<V>>>,
@@ -53,30 +60,25 @@ impl<K, V, S> Drop for Registration<'_, K, V, S> {
 
 impl<K, V, S: BuildHasher> RawCache<K, V, S> {
     /// Registers a wait for something newer than `min`, unless that is there, or the cache closed.
-    pub(crate) fn subscribe<Q>(
-        &self,
-        key: &Q,
-        min: u64,
-        default_for: impl FnOnce(&K) -> V,
-    ) -> Wait<V>
+    pub(crate) fn subscribe<Q>(&self, key: &Q, min: u64) -> Wait<V>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let mut panics = Panics::default();
         let mut ready = Ready::nothing(self);
+        let mut registration = Registration {
+            cache: self,
+            waiter: None,
+        };
         let hash = self.hash(key);
-        let (wait, late) = self.on_key(key, hash, &mut panics, |tick, place, guard| {
-            let record = place.map(|(_, node)| node).filter(|node| node.is_record());
-            if Self::is_fresh(tick, record, min) {
-                let wait = match record {
-                    Some(record) => Wait::Over(Outcome::Snapshot(record.to_arc())),
-                    None => Wait::Missing,
-                };
-                return Some((wait, None));
+        let wait = self.on_key(key, hash, &mut panics, |tick, place, guard| {
+            // What rests on the time and the record holds only if they were so at once.
+            if !ptr::eq(tick, self.clock.tick(guard)) {
+                return None;
             }
-            if tick.closed {
-                return Some((Wait::Over(Outcome::Closed), None));
+            if let Some(over) = Wait::over(tick, place.map(|(_, node)| node), min) {
+                return Some(over);
             }
             let Some((slot, old)) = place else {
                 ready.open(key, hash, guard);
@@ -95,42 +97,24 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             self.replace(slot, old, seal(old.same_record(), aux), guard)
                 .ok()?;
             ready.used(&listing);
+            registration.waiter = Some(Arc::clone(&waiter));
             // With the fence in `advance`. If ours comes first, it finds the listing and the
-            // waiter; if its does, we find its tick, and what it did not give us we take.
+            // waiter; if its does, we find its tick. Then all is asked again, as if only now:
+            // nobody else knows the waiter yet.
             fence(Ordering::SeqCst);
-            let again = self.clock.tick(guard);
-            let late = if again.number != tick.number && again.time >= min {
-                // Not retired: it has our waiter, or has handed us something.
-                let node = self.current(slot, guard).filter(|node| node.is_record());
-                Some(match node.map(Current::to_arc) {
-                    Some(node) => Late::Over(Outcome::Snapshot(node)),
-                    // SAFETY: found in the index under the guard.
-                    None => Late::Missing(unsafe { Slot::to_arc(slot) }),
-                })
-            } else {
-                again.closed.then_some(Late::Over(Outcome::Closed))
-            };
-            Some((Wait::Registered(waiter), late))
+            if !ptr::eq(tick, self.clock.tick(guard)) {
+                let (tick, node) = self.at_once(key, hash, guard);
+                if let Some(over) = Wait::over(tick, node, min) {
+                    return Some(over);
+                }
+            }
+            Some(Wait::Registered(waiter))
         });
-        let mut registration = Registration {
-            cache: self,
-            waiter: None,
-        };
-        if let Wait::Registered(waiter) = &wait {
-            registration.waiter = Some(Arc::clone(waiter));
-        }
         drop(ready);
-        if let (Some(waiter), Some(late)) = (&registration.waiter, late) {
-            let outcome = match late {
-                Late::Over(outcome) => outcome,
-                Late::Missing(slot) => Outcome::Snapshot(Node::default(default_for(slot.key()))),
-            };
-            // Nobody but us knows the waiter yet: it is as if the call had named it that moved the
-            // clock, at the instant at which we looked.
-            self.end(waiter, || waiter.offer(outcome));
-        }
         panics.resume();
-        registration.waiter = None;
+        if let Wait::Registered(_) = &wait {
+            registration.waiter = None;
+        }
         wait
     }
 }
