@@ -50,13 +50,14 @@ struct Followed {
 }
 
 impl Followed {
-    /// Whether the pod's last status has reached its worker, or is sure to, whatever happens to the
-    /// pod.
+    /// Whether the pod can be deleted without costing its worker the last status.
     fn delivered(&self) -> bool {
         // The first status met the wait that was registered before it, and is the worker's however
         // late it wakes. A later one may have found the worker busy with the one before; then only
-        // the worker can tell.
-        self.sets == 1 || self.synced.load() == self.modified
+        // the worker can tell. One that has left will not, and what it missed is lost.
+        self.sets == 1
+            || self.synced.load() == self.modified
+            || Arc::strong_count(&self.synced) == 1
     }
 }
 
