@@ -1,6 +1,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The system's allocator, counting: live bytes of the process, and what each thread asked for.
 /// A test binary that wants the figures installs it as its global allocator.
@@ -30,6 +31,12 @@ pub(crate) fn asked_by<R>(f: impl FnOnce() -> R) -> (Asked, R) {
         bytes: BYTES.get() - bytes,
     };
     (asked, result)
+}
+
+/// Lets one test at a time look at what the whole process holds.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Bytes that the process holds at this moment.

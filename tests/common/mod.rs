@@ -43,15 +43,26 @@ pub(crate) fn rounds(n: usize) -> usize {
     ((n as f64 * factor) as usize).max(1)
 }
 
-/// Lets garbage whose time has come be freed. Destruction is deferred until no reader can hold on,
-/// and it is later writes that drive it.
-pub(crate) fn settle<K, V>(cache: &Cache<K, V>, spare: &K)
+/// Runs `step` until `done`. Destruction is deferred until no reader can hold on, and it is later
+/// calls that drive it: so whoever asks whether memory went away lets some calls go by.
+#[track_caller]
+pub(crate) fn eventually(mut step: impl FnMut(), mut done: impl FnMut() -> bool) {
+    for _ in 0..2_000 {
+        if done() {
+            return;
+        }
+        (0..64).for_each(|_| step());
+        std::thread::yield_now();
+    }
+    assert!(done(), "it never came to that");
+}
+
+/// Ordinary traffic on a key that nobody else uses.
+pub(crate) fn traffic<K, V>(cache: &Cache<K, V>, spare: &K)
 where
     K: Hash + Eq + Clone + Send + Sync + 'static,
     V: DefaultFor<K> + Send + Sync + 'static,
 {
-    for _ in 0..2_000 {
-        cache.set(spare, V::default_for(spare), cache.global_time());
-        cache.delete(spare);
-    }
+    cache.set(spare, V::default_for(spare), cache.global_time());
+    cache.delete(spare);
 }

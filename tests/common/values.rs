@@ -15,7 +15,7 @@ impl Val {
     pub(crate) const DEFAULTS: u64 = 1 << 40;
 
     pub(crate) const fn default_of(key: u64) -> Self {
-        Self(Self::DEFAULTS + key)
+        Self(Self::DEFAULTS.wrapping_add(key))
     }
 }
 
