@@ -67,14 +67,17 @@
 //!   the half that cannot write.
 //! * [`Subscription`]: a registered wait, for threads, tasks and deadlines.
 //! * [`Cache::pin`] for many reads in a row, [`Tracker`] for one key read again and again, [`View`]
-//!   for all keys at once.
+//!   for all keys at once, [`Changes`] for all that changes.
 //! * [`pod`]: the kubelet's types, and [`PodCache`](pod::PodCache).
 //! * [`docs::design`]: how it works. [`docs::orderings`]: every fence, and why.
 //!   [`docs::limitations`]: **read this before you rely on it**.
 //!
 //! # Features and cfgs
 //!
-//! * `serde` (off): serialization of [`Timestamp`] and of the pod types.
+//! None is on by default.
+//!
+//! * `serde`: serialization of [`Timestamp`] and of the pod types.
+//! * `stream`: [`Changes`] is a `Stream`.
 //! * `--cfg podcache_loom`, in `RUSTFLAGS`: the crate runs on loom's atomics, for models of your own
 //!   that use a cache.
 

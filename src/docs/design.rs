@@ -61,17 +61,21 @@
 //! Helping of this kind is the standard road to lock-freedom (Herlihy; Barnes); here it also gives
 //! the guarantee *ready when the waking call returns*, whoever claimed the waiter.
 //!
-//! What runs in a hand-over includes wakers, which are foreign code, so it is done without an epoch
-//! guard, and a panic in one is kept until everybody else is served.
+//! It does not even take a later move: a subscription that is asked for its result looks into its
+//! slot first, and takes what it was named for.
+//!
+//! Results come first, then threads are woken, and wakers are called last. They are foreign code:
+//! it runs without an epoch guard, and a panic in one is kept until everybody else is served.
 //!
 //! # A waiter
 //!
-//! A waiter is a result pointer, a futex word and a cell for a task's waker. The *result* decides:
-//! empty, then a snapshot, closed, or cancelled, by one compare-and-swap. Cancelling competes for
-//! the same transition as serving, so a wait is either given up or served, never both, and a
-//! cancelled one cannot take anything from its neighbours. It then counts itself dead in the slot;
-//! when the dead outnumber the living the list is rebuilt, which makes giving up a constant number
-//! of steps, amortized, and keeps what lingers below a multiple of the live waiters.
+//! A waiter is a result pointer and a *bell*: a futex word and a cell for a task's waker. The
+//! result decides: empty, then a snapshot, closed, or cancelled, by one compare-and-swap.
+//! Cancelling competes for the same transition as serving, so a wait is either given up or served,
+//! never both, and a cancelled one cannot take anything from its neighbours. It then counts itself
+//! dead in the slot; when the dead outnumber the living the list is rebuilt, which makes giving up
+//! a constant number of steps, amortized, and keeps what lingers below a multiple of the live
+//! waiters.
 //!
 //! A thread parks on the word through atomic-wait, which has no time-out; a wait with a deadline
 //! uses the same word through rustix with the kernel's absolute deadline on Linux, and
@@ -109,12 +113,14 @@
 //! problem, and each side writes, fences, and looks at what the other wrote (see
 //! [`orderings`](super::orderings)): `update_time` replaces the tick, then looks at the waiting
 //! set; `subscribe` lists itself, swaps itself in, then looks at the tick once more. One of the two
-//! sees the other. A subscriber that finds a newer tick serves itself, and only itself.
+//! sees the other. A subscriber that finds another tick asks its question anew, as if it had come
+//! only now; if the answer is there, it gives up the registration, which nobody else knows yet.
 //!
 //! The clock is read before the record, never after: in the other order an old record could be
-//! passed off as globally fresh. And "not fresh" is only answered when the same tick stood on both
-//! sides of the look at the record. The same *tick*, not the same time: times may go back and come
-//! again, but an address cannot be re-used while a guard protects it.
+//! passed off as globally fresh. And what rests on both the time and the record is answered only
+//! when the same tick stood on both sides of the look at the record. The same *tick*, not the same
+//! time: times may go back and come again, but an address cannot be re-used while a guard protects
+//! it.
 //!
 //! # Monotonic: a write that the clock may refuse
 //!
@@ -146,7 +152,7 @@
 //! The high bits have to be good, and some hashers neglect them: the hash is folded with a
 //! multiplication first.
 //!
-//! # Trackers and views
+//! # Trackers, views and change streams
 //!
 //! A [`Tracker`](crate::Tracker) keeps its key's slot and the node that it saw last. As long as the
 //! slot holds that node nothing has changed, and comparing two pointers is all that a `load` does;
@@ -156,6 +162,13 @@
 //! shared through arc-swap: read often, replaced rarely, kept for long. Writers take no part in it.
 //! Those who ask while it is being built wait for the builder: building it once and not waiting
 //! exclude each other.
+//!
+//! A change stream ([`Changes`](crate::Changes)) is a stack of *slots* whose record has changed,
+//! not of changes. Each slot has one bit per stream that says whether it is on the stack. A writer
+//! sets the bit and pushes the slot only if the bit was clear; the reader takes the whole stack,
+//! clears a slot's bit, and then reads its newest record. So a writer never waits for a reader, and
+//! a hundred sets of one key between two looks are one entry. With no stream open a writer pays for
+//! one load, and for a fence if the record is new.
 //!
 //! # Reclamation
 //!
@@ -181,10 +194,11 @@
 //! | 512 | 16,400 ns | 266 ns |
 //!
 //! (One store of a new `Arc`, beside sleeping threads that have used the cell once; arc-swap 1.9,
-//! crossbeam-epoch 0.9, a virtual machine with two x86-64 cores. Measured with the cells in
-//! `benches/src/cells.rs` when the design was chosen. What counts is the slope.) A load is 20 to 22
-//! ns there, and 13 ns for the pin here, which the index needs anyway. And arc-swap does not run
-//! under loom, while crossbeam-epoch does: the swap that is checked is the swap that ships.
+//! crossbeam-epoch 0.9, a virtual machine with two x86-64 cores, when the design was chosen. What
+//! counts is the slope; `cargo run --release -p podcache-benches -- ablations` measures it anew.) A
+//! load is 20 to 22 ns there, and 13 ns for the pin here, which the index needs anyway. And
+//! arc-swap does not run under loom, while crossbeam-epoch does: the swap that is checked is the
+//! swap that ships.
 //!
 //! # How it is checked
 //!

@@ -8,7 +8,7 @@
 //! has unpinned. Whatever keeps a thread pinned, keeps all of that alive, for every cache of the
 //! process and every other user of crossbeam-epoch's default collector: a [`Pinned`](crate::Pinned)
 //! held for long, or one that is leaked; a `Pinned` held while waiting; a thread that is stopped
-//! inside a call; a key's `Eq` or `Clone`, or the `Hash` of a read, that does not return. It holds
+//! inside a call; a key's `Eq` or `Clone`, or the `Drop` of a value, that does not return. It holds
 //! back *memory*, never a reader, writer or waiter.
 //!
 //! *Way out:* hold a `Pinned` for a batch of reads, not for a request. To keep a record, take
@@ -163,6 +163,17 @@
 //!
 //! Reads of *different* keys through one [`Pinned`](crate::Pinned) are not ordered as separate
 //! calls are; see [`orderings`](super::orderings#the-fence-in-a-pin).
+//!
+//! ## A change stream conflates, and what it has not read it keeps
+//!
+//! [`Changes`](crate::Changes) gives the newest state of what changed, not every change, so whoever
+//! must see each one needs a channel. Until it is read, it keeps an entry, and the key, of
+//! everything that changed; a key that was removed and set again counts anew. *Way out:* read it,
+//! or drop it; [`lag`](crate::Changes::lag) says how far it is behind.
+//!
+//! A cache has at most 32 streams at once, and a writer that is stopped between its write and the
+//! announcement delays that announcement until it goes on. *Way out:* one stream that passes on
+//! what it reads. To learn of one key, wait for it: that has neither limit.
 //!
 //! # Keys
 //!

@@ -74,8 +74,8 @@
 //!
 //! ```text
 //!  the decider of a proposal      update_time            a reader
-//!    (it is in the slot)            replace the tick       learns of the new tick
-//!    fence(SeqCst)                  fence(SeqCst)          fence(SeqCst)    its next pin
+//!    (it is in the slot)            replace the tick       look at the tick
+//!    fence(SeqCst)                  fence(SeqCst)          fence(SeqCst)
 //!    look at the tick                                      look at the slot
 //!    accept, if not passed
 //! ```
@@ -83,8 +83,17 @@
 //! Nobody may see a global time and after that the slot as it was before a set which is then
 //! accepted as older. If the decider's fence comes before the reader's, the reader finds the
 //! proposal in the slot, or what became of it. If the reader's comes first, the decider's look
-//! finds the tick that the reader knew, and refuses. The fence of `update_time` does the same for a
-//! reader that was told of the new time by its caller instead of reading it.
+//! finds the tick that the reader knew, and refuses. Where one call looks at both, the reader's
+//! fence is its own (under `Monotonic` only); where they are two calls, it is that of the second
+//! one's pin. The fence of `update_time` does the same for a reader that was told of the new time
+//! by its caller instead of reading it.
+//!
+//! ## A new record ‖ a stream that begins
+//!
+//! A slot that did not exist when the stream looked at the index cannot have been touched. So a
+//! writer who brings a *new* record fences between putting it in and looking at the streams, and
+//! the stream fences between joining and looking at the index. If the writer's fence comes first,
+//! the stream finds the slot; if the stream's does, the writer finds the stream.
 //!
 //! ## Timed parking where there is no futex with a deadline
 //!
@@ -99,7 +108,7 @@
 //! between any two calls of a thread that touch different keys, or a key and the clock, there is a
 //! full fence. So two threads cannot each set one key and miss the other's set, and two readers
 //! cannot see two sets in opposite orders, although each access by itself is only an acquire or a
-//! release. The same holds for the reader in the table above.
+//! release.
 //!
 //! Two fast paths do without:
 //!
