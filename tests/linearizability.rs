@@ -127,10 +127,11 @@ impl Field {
                 [Some(op), None]
             }
             33..=34 => {
-                // A timed wait that is out of time from the start.
+                // A timed wait: some are out of time from the start, some sleep for a moment.
                 let wait = self.begun.fetch_add(1, SeqCst);
+                let limit = Duration::from_micros(rng.below(3) * 20);
                 called = self.now();
-                let got = cache.get_newer_than_timeout(&key, t(ts), Duration::ZERO);
+                let got = cache.get_newer_than_timeout(&key, t(ts), limit);
                 let end = match Outcome::of(&got) {
                     Some(outcome) => Op::Look {
                         wait,
@@ -157,7 +158,10 @@ impl Field {
                     return;
                 };
                 called = self.now();
-                let got = subscription.try_get();
+                let got = match rng.below(4) {
+                    0 => Some(subscription.wait_timeout(Duration::from_micros(20))),
+                    _ => subscription.try_get(),
+                };
                 let got = got.as_ref().and_then(Outcome::of);
                 [Some(Op::Look { wait, got }), None]
             }

@@ -191,6 +191,16 @@ fn builder_takes_policy_capacity_and_hasher_in_any_order() {
 }
 
 #[test]
+fn a_capacity_that_no_allocation_can_have_is_refused_at_once() {
+    let built = std::panic::catch_unwind(|| Cache::<u64, Val>::with_capacity(usize::MAX));
+    assert!(built.is_err());
+    // A large one that can be had is no more than a hint.
+    let cache: Cache<u64, Val> = Cache::with_capacity(100_000);
+    assert!(cache.is_empty());
+    assert!(cache.set(&1, Val(1), t(5)));
+}
+
+#[test]
 fn a_users_hasher_is_the_one_that_is_used() {
     use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
