@@ -176,6 +176,26 @@ fn beside_a_writer<C: Cell>(cells: &[C]) -> Vec<f64> {
         .collect()
 }
 
+impl Ablation {
+    /// The table as Markdown.
+    pub fn markdown(&self) -> String {
+        let cells = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let head = [format!("{}, {}", self.title, self.unit)];
+        let head = head
+            .into_iter()
+            .chain(self.columns.iter().map(|&column| column.to_owned()));
+        let mut table = cells(head.collect());
+        table.push_str(&cells(vec!["--:".to_owned(); self.columns.len() + 1]));
+        for line in &self.lines {
+            let values = line.values.iter().map(|value| format!("{value:.1}"));
+            table.push_str(&cells(
+                [line.what.clone()].into_iter().chain(values).collect(),
+            ));
+        }
+        table
+    }
+}
+
 impl std::fmt::Display for Ablation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:<34}", format!("{}, {}", self.title, self.unit))?;

@@ -12,14 +12,12 @@ pub struct Counting;
 static ON: AtomicBool = AtomicBool::new(false);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 static LIVE: AtomicI64 = AtomicI64::new(0);
-static PEAK: AtomicI64 = AtomicI64::new(0);
 
 fn count(calls: u64, bytes: i64) {
     // Statistics only: nothing is published through these counters.
     if ON.load(Relaxed) {
         CALLS.fetch_add(calls, Relaxed);
-        let live = LIVE.fetch_add(bytes, Relaxed) + bytes;
-        PEAK.fetch_max(live, Relaxed);
+        LIVE.fetch_add(bytes, Relaxed);
     }
 }
 
@@ -57,16 +55,12 @@ pub struct Count {
     pub calls: u64,
     /// Bytes asked for and not given back: below zero when older memory was freed.
     pub live: i64,
-    /// The largest value of `live` on the way.
-    pub peak: i64,
 }
 
 impl Count {
     /// Starts counting from zero.
     pub fn start() {
-        for counter in [&LIVE, &PEAK] {
-            counter.store(0, Relaxed);
-        }
+        LIVE.store(0, Relaxed);
         CALLS.store(0, Relaxed);
         ON.store(true, Relaxed);
     }
@@ -76,7 +70,6 @@ impl Count {
         Self {
             calls: CALLS.load(Relaxed),
             live: LIVE.load(Relaxed),
-            peak: PEAK.load(Relaxed),
         }
     }
 

@@ -332,7 +332,9 @@ fn beside_a_writer(runner: &mut Runner, table: &mut Table) {
     let ours_slice = |pace: Option<Duration>| {
         let (mut a, mut b) = (order(3), order(4));
         reader_and_writer(
-            || drop(black_box(ours.get(&keys[a.next()]).status().generation)),
+            || {
+                black_box(ours.get(&keys[a.next()]).status().generation);
+            },
             || {
                 let (status, time) = fresh();
                 ours.set(&keys[b.next()], status, time);
@@ -364,7 +366,9 @@ fn beside_a_writer(runner: &mut Runner, table: &mut Table) {
             Case::new("bare slots", FIGURES, || {
                 let (mut a, mut b) = (order(3), order(4));
                 reader_and_writer(
-                    || drop(black_box(slots[a.next()].load().status.generation)),
+                    || {
+                        black_box(slots[a.next()].load().status.generation);
+                    },
                     || {
                         let (status, time) = fresh();
                         slots[b.next()].store(Record::new(status, time));

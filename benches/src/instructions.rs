@@ -86,8 +86,12 @@ fn run_peer<P: Peer>(operation: &str) -> anyhow::Result<()> {
     let mut time = 1;
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let op: &mut dyn FnMut() = match operation {
-        NOTHING => &mut || drop(black_box(&keys[order.next()])),
-        "get" => &mut || drop(black_box(peer.get(&keys[order.next()]).status().generation)),
+        NOTHING => &mut || {
+            black_box(&keys[order.next()]);
+        },
+        "get" => &mut || {
+            black_box(peer.get(&keys[order.next()]).status().generation);
+        },
         "get of a missing key" => &mut || drop(black_box(peer.get(missing))),
         "set" => &mut || {
             time += 1;

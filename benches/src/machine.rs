@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::harness::cores;
 
 /// Above this share of foreign CPU time a run says that it was disturbed.
-pub const NOISY: f64 = 0.05;
+const NOISY: f64 = 0.05;
 
 /// What is told about the machine.
 #[derive(Debug, Clone)]
@@ -103,11 +103,31 @@ impl Noise {
     }
 
     /// The share of all cores that others used, if the system tells.
-    pub fn foreign(&self) -> Option<f64> {
+    fn foreign(&self) -> Option<f64> {
         let (all, own) = cpu_seconds()?;
         let (all_before, own_before) = self.at_start?;
         let cores = cores().len().max(1) as f64;
         let foreign = (all - all_before) - (own - own_before);
         Some((foreign / (self.start.elapsed().as_secs_f64() * cores)).max(0.0))
+    }
+}
+
+impl std::fmt::Display for Noise {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.foreign() {
+            Some(foreign) => {
+                write!(
+                    f,
+                    "Others used {:.0} % of the machine during the run",
+                    foreign * 100.0
+                )?;
+                f.write_str(if foreign > NOISY {
+                    ": too noisy to trust."
+                } else {
+                    "."
+                })
+            }
+            None => f.write_str("This system does not tell how much of it others used."),
+        }
     }
 }

@@ -1,8 +1,14 @@
 //! Contention benchmarks of podcache and its peers.
 
+#![allow(
+    unreachable_pub,
+    reason = "a program has no public face: here `pub` is for its modules"
+)]
+
 mod ablation;
 mod alloc;
 mod cells;
+mod chart;
 mod data;
 mod goals;
 mod harness;
@@ -11,16 +17,20 @@ mod machine;
 mod mixes;
 mod peers;
 mod progress;
+mod report;
 mod stats;
 mod tasks;
 mod units;
 
+use std::fmt::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
+use regex::Regex;
 
 use crate::harness::Runner;
-use crate::machine::{Machine, NOISY, Noise};
+use crate::machine::{Machine, Noise};
 use crate::mixes::Scope;
 use crate::progress::Progress;
 use crate::units::significant;
@@ -31,35 +41,45 @@ static ALLOCATOR: alloc::Counting = alloc::Counting;
 #[derive(Debug, Parser)]
 #[command(about, version)]
 struct Arguments {
-    /// Only what this pattern is found in.
+    #[command(flatten)]
+    options: Options,
+    /// Everything, if it is left away.
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// A few minutes: enough to see the order of the peers.
+    #[arg(long, global = true, conflicts_with = "full")]
+    quick: bool,
+    /// All thread counts and sizes (the default).
     #[arg(long, global = true)]
-    filter: Option<regex::Regex>,
+    full: bool,
+    /// Only what this pattern is found in the name of.
+    #[arg(long, global = true)]
+    filter: Option<Regex>,
+    /// Writes the charts and the page BENCHMARKS.md at the end.
+    #[arg(long, global = true)]
+    report: bool,
     /// Rounds, as a multiple of the usual number.
     #[arg(long, global = true, default_value_t = 1.0)]
     effort: f64,
     /// Where the raw figures go.
     #[arg(long, global = true, default_value = "target/bench")]
     out: PathBuf,
-    #[command(subcommand)]
-    command: Command,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 enum Command {
+    /// What would be run.
+    List,
+    /// Only what `--report` does, from the figures of the last run.
+    Report,
     /// Every figure that the project demands of itself, as a quotient measured in one run.
     Goals,
     /// Every mix by every peer.
-    Mixes {
-        /// A few minutes: enough to see the order of the peers.
-        #[arg(long, conflicts_with = "full")]
-        quick: bool,
-        /// All thread counts and sizes (the default).
-        #[arg(long)]
-        full: bool,
-        /// Only tells what would be run.
-        #[arg(long)]
-        list: bool,
-    },
+    Mixes,
     /// The choices behind the design against what could have been done instead.
     Ablations,
     /// Instructions and locked operations of the uncontended paths, counted by callgrind.
@@ -69,114 +89,190 @@ enum Command {
     Path { peer: String, operation: String },
 }
 
+impl Options {
+    fn scope(&self) -> Scope {
+        if self.quick {
+            Scope::Quick
+        } else {
+            Scope::Full
+        }
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.filter
+            .as_ref()
+            .is_none_or(|filter| filter.is_match(name))
+    }
+
+    fn experiments(&self) -> Vec<mixes::Experiment> {
+        let mut experiments = mixes::experiments(self.scope());
+        experiments.retain(|experiment| self.wants(&experiment.name()));
+        experiments
+    }
+
+    fn runner(&self, name: &str, experiments: usize) -> anyhow::Result<Runner> {
+        let raw = self.out.join(format!("{name}.csv"));
+        Runner::new(self.effort, Some(&raw), Progress::new(experiments))
+    }
+
+    /// Prints a table, and keeps it for the page.
+    fn keep(&self, file: &str, text: &str, table: &str) -> anyhow::Result<()> {
+        println!("{}", text.trim_end());
+        fs::write(self.out.join(file), table)?;
+        Ok(())
+    }
+}
+
 fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
-    if let Command::Path { peer, operation } = &arguments.command {
-        return instructions::run(peer, operation);
+    let Arguments { options, command } = Arguments::parse();
+    match &command {
+        Some(Command::Path { peer, operation }) => return instructions::run(peer, operation),
+        Some(Command::List) => return list(&options),
+        Some(Command::Report) => return report(&options),
+        _ => {}
     }
-    std::fs::create_dir_all(&arguments.out)?;
-    eprintln!("{}", Machine::look());
+    fs::create_dir_all(&options.out)?;
+    let machine = Machine::look();
+    eprintln!("{machine}");
     let noise = Noise::watch();
-    let wanted = |name: &str| arguments.filter.as_ref().is_none_or(|f| f.is_match(name));
-    match &arguments.command {
-        Command::Goals => goals(&arguments, wanted)?,
-        Command::Mixes { quick, list, .. } => {
-            let scope = if *quick { Scope::Quick } else { Scope::Full };
-            let mut experiments = mixes::experiments(scope);
-            experiments.retain(|experiment| wanted(&experiment.name()));
-            if *list {
-                experiments
-                    .iter()
-                    .for_each(|experiment| println!("{experiment:?}"));
-                return Ok(());
-            }
-            if !peers::go::build(&arguments.out)? {
-                eprintln!("There is no Go tool here: the peer in Go is left out.");
-            }
-            let raw = arguments.out.join("mixes.csv");
-            let progress = Progress::new(experiments.len());
-            let mut runner = Runner::new(arguments.effort, Some(&raw), progress)?;
-            mixes::run(&mut runner, &experiments, scope, &arguments.out)?;
-            runner.progress().finish();
+    match command {
+        Some(Command::Goals) => goals(&options)?,
+        Some(Command::Mixes) => mixes(&options)?,
+        Some(Command::Ablations) => ablations(&options)?,
+        Some(Command::Instructions) => instructions(&options)?,
+        Some(Command::Path { .. } | Command::List | Command::Report) => {
+            unreachable!("handled above")
         }
-        Command::Ablations => {
-            let raw = arguments.out.join("ablations.csv");
-            let progress = Progress::new(ablation::EXPERIMENTS);
-            let mut runner = Runner::new(arguments.effort, Some(&raw), progress)?;
-            let ablation = ablation::cells(&mut runner);
-            runner.progress().finish();
-            println!("{ablation}");
+        None => {
+            goals(&options)?;
+            mixes(&options)?;
+            ablations(&options)?;
+            instructions(&options)?;
         }
-        Command::Instructions => instructions(&arguments.out, wanted)?,
-        Command::Path { .. } => unreachable!("handled above"),
     }
-    match noise.foreign() {
-        Some(foreign) if foreign > NOISY => {
-            println!(
-                "Others used {:.0} % of this machine meanwhile: too noisy to trust.",
-                foreign * 100.0
-            );
-        }
-        Some(foreign) => println!(
-            "Others used {:.0} % of this machine meanwhile.",
-            foreign * 100.0
-        ),
-        None => println!("This system does not tell how much of it others used meanwhile."),
+    let verdict = noise.to_string();
+    eprintln!("{verdict}");
+    fs::write(
+        options.out.join("machine.md"),
+        format!("{machine}. {verdict}\n"),
+    )?;
+    if options.report {
+        report(&options)?;
     }
     Ok(())
 }
 
-fn goals(arguments: &Arguments, wanted: impl Fn(&str) -> bool) -> anyhow::Result<()> {
-    let count = goals::experiments().filter(|name| wanted(name)).count();
-    let raw = arguments.out.join("goals.csv");
-    let mut runner = Runner::new(arguments.effort, Some(&raw), Progress::new(count))?;
-    let rows = goals::run(&mut runner, wanted);
+fn report(options: &Options) -> anyhow::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    report::write(&root, &options.out)?;
+    println!("BENCHMARKS.md is written.");
+    Ok(())
+}
+
+fn list(options: &Options) -> anyhow::Result<()> {
+    for name in goals::experiments().filter(|name| options.wants(name)) {
+        println!("goals: {name}");
+    }
+    for experiment in options.experiments() {
+        println!("mixes: {}", experiment.name());
+    }
+    Ok(())
+}
+
+fn goals(options: &Options) -> anyhow::Result<()> {
+    let count = goals::experiments()
+        .filter(|name| options.wants(name))
+        .count();
+    let mut runner = options.runner("goals", count)?;
+    let rows = goals::run(&mut runner, |name| options.wants(name));
     runner.progress().finish();
-    println!(
-        "{:<64} {:>8} {:>8} {:>16} {:>8}  {:<4} figures (medians)",
+    let mut text = format!(
+        "{:<68} {:>8} {:>8} {:>16} {:>8}  {:<4} figures (medians)\n",
         "what", "goal", "median", "quartiles", "minima", "met",
     );
+    let mut table = "Quotients of figures that were measured in turn, in one run.\n\n\
+        | what | goal | median | quartiles | met | figures (medians) |\n|---|--:|--:|--:|---|---|\n"
+        .to_owned();
     for row in &rows {
         let ratio = row.ratio;
-        println!(
-            "{:<64} {:>8} {:>8} {:>16} {:>8}  {:<4} {}",
+        let (bound, median) = (row.bound.to_string(), significant(ratio.median));
+        let quartiles = format!("{} .. {}", significant(ratio.low), significant(ratio.high));
+        let met = if row.met() { "yes" } else { "NO" };
+        writeln!(
+            text,
+            "{:<68} {bound:>8} {median:>8} {quartiles:>16} {:>8}  {met:<4} {}",
             row.what,
-            row.bound.to_string(),
-            significant(ratio.median),
-            format!("{} .. {}", significant(ratio.low), significant(ratio.high)),
             significant(ratio.of_minima),
-            if row.met() { "yes" } else { "NO" },
             row.figures,
+        )?;
+        let bound = bound.replace("<=", "≤").replace(">=", "≥");
+        let met = if row.met() { "yes" } else { "**no**" };
+        let (what, figures) = (
+            row.what.replace('<', "\\<"),
+            row.figures.replace('<', "\\<"),
         );
+        writeln!(
+            table,
+            "| {what} | {bound} | {median} | {quartiles} | {met} | {figures} |"
+        )?;
     }
     let met = rows.iter().filter(|row| row.met()).count();
-    println!("{met} of {} met", rows.len());
+    writeln!(text, "{met} of {} met", rows.len())?;
+    writeln!(table, "\n{met} of {} are met.", rows.len())?;
+    options.keep("goals.md", &text, &table)
+}
+
+fn mixes(options: &Options) -> anyhow::Result<()> {
+    if !peers::go::build(&options.out)? {
+        eprintln!("There is no Go tool here: the peer in Go is left out.");
+    }
+    let experiments = options.experiments();
+    let mut runner = options.runner("mixes", experiments.len())?;
+    mixes::run(&mut runner, &experiments, options.scope(), &options.out)?;
+    runner.progress().finish();
     Ok(())
 }
 
-fn instructions(out: &Path, wanted: impl Fn(&str) -> bool) -> anyhow::Result<()> {
+fn ablations(options: &Options) -> anyhow::Result<()> {
+    let mut runner = options.runner("ablations", ablation::EXPERIMENTS)?;
+    let ablation = ablation::cells(&mut runner);
+    runner.progress().finish();
+    options.keep("ablations.md", &ablation.to_string(), &ablation.markdown())
+}
+
+fn instructions(options: &Options) -> anyhow::Result<()> {
     if !instructions::available() {
         println!("Instructions are not counted: there is no valgrind here.");
         return Ok(());
     }
-    println!(
-        "{:<24} {:<28} {:>13} {:>8} {:>12}",
+    let mut text = format!(
+        "{:<24} {:<28} {:>13} {:>8} {:>12}\n",
         "peer", "operation", "instructions", "locked", "allocations"
     );
+    let mut table = "Per call, on one thread, after warming up.\n\n\
+        | peer | operation | instructions | locked ones | allocations |\n|---|---|--:|--:|--:|\n"
+        .to_owned();
     for peer in instructions::PEERS {
         let own = (peer == instructions::PEERS[0]).then_some(instructions::OURS_ONLY);
         for operation in instructions::OPERATIONS
             .into_iter()
             .chain(own.into_iter().flatten())
         {
-            if wanted(&format!("{peer}: {operation}")) {
-                let cost = instructions::count(out, peer, operation)?;
-                println!(
-                    "{peer:<24} {operation:<28} {:>13.1} {:>8.2} {:>12.2}",
-                    cost.instructions, cost.locked, cost.allocations
-                );
+            if options.wants(&format!("{peer}: {operation}")) {
+                let cost = instructions::count(&options.out, peer, operation)?;
+                let [instructions, locked, allocations] =
+                    [cost.instructions, cost.locked, cost.allocations];
+                writeln!(
+                    text,
+                    "{peer:<24} {operation:<28} {instructions:>13.0} {locked:>8.2} {allocations:>12.2}"
+                )?;
+                let peer = peer.replace('<', "\\<");
+                writeln!(
+                    table,
+                    "| {peer} | {operation} | {instructions:.0} | {locked:.1} | {allocations:.1} |"
+                )?;
             }
         }
     }
-    Ok(())
+    options.keep("instructions.md", &text, &table)
 }

@@ -27,3 +27,12 @@ pub fn rate(per_second: f64) -> String {
         r => format!("{:.2} M/s", r / 1e6),
     }
 }
+
+/// Bytes in the unit that reads best.
+pub fn bytes(bytes: f64) -> String {
+    match bytes.abs() {
+        b if b < 10_000.0 => format!("{bytes:.0} B"),
+        b if b < 1e7 => format!("{:.1} kB", bytes / 1e3),
+        _ => format!("{:.1} MB", bytes / 1e6),
+    }
+}

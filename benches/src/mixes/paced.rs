@@ -99,7 +99,9 @@ fn subject<P: Peer>(keys: &Arc<[Key]>, threads: usize, scope: Scope) -> Subject<
         Box::new(move |run| {
             bursts(
                 run,
-                || drop(black_box(peer.get(&keys[reads.next()]).status().generation)),
+                || {
+                    black_box(peer.get(&keys[reads.next()]).status().generation);
+                },
                 || {
                     time += 1;
                     peer.set(&keys[writes.next()], Status::new(time), time);
