@@ -73,9 +73,7 @@ impl<V> Work<V> {
     /// Gives everybody a result and wakes threads, but leaves it to others to call tasks: runs no
     /// user code.
     pub(super) fn offer(&self) {
-        if let Some(handed) = &self.aux.handed {
-            handed.offer(&self.carrier);
-        }
+        self.aux.offer(&self.carrier);
     }
 
     /// All of it.

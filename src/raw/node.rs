@@ -39,7 +39,9 @@ enum Body<V> {
 
 /// What a slot has to remember beside its record.
 pub(crate) struct Aux<V> {
+    /// To be asked for by [`Current::waiters`], which says whether they are still waiting here.
     pub(crate) waiters: Waiters<V>,
+    pub(crate) fate: Fate,
     /// Waiters that this node satisfies and that may not have been told yet.
     pub(crate) handed: Option<Handed<V>>,
     /// The slot's place in the waiting set.
@@ -47,6 +49,57 @@ pub(crate) struct Aux<V> {
     /// The time of a deletion that the global time has not reached yet.
     pub(crate) tomb: Option<u64>,
     pub(crate) proposal: Option<Proposal<V>>,
+}
+
+/// What becomes of a node's waiters, decided once.
+///
+/// A successor carries on those that it does not satisfy: it *seals* them before its swap. Or an
+/// `update_time` that satisfies them all *claims* them where they are, without a swap: as long as
+/// they are not sealed, nobody has replaced the node, so at that instant its record is the slot's.
+///
+/// ```text
+/// open ──► sealed
+///   └────► claimed ──► served
+/// ```
+pub(crate) struct Fate(AtomicU8);
+
+const OPEN: u8 = 0;
+const SEALED: u8 = 1;
+const CLAIMED: u8 = 2;
+const SERVED: u8 = 3;
+
+impl Fate {
+    pub(crate) fn open() -> Self {
+        Fate(AtomicU8::new(OPEN))
+    }
+
+    fn decide(&self, fate: u8) -> Result<u8, u8> {
+        // AcqRel: the seal comes before the swap that it stands for; whoever finds a claim finds
+        // what the claimer saw.
+        self.0
+            .compare_exchange(OPEN, fate, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    /// Claims all; linearization point of `update_time` for them.
+    pub(crate) fn claim(&self) -> bool {
+        self.decide(CLAIMED).is_ok()
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        // Relaxed: a node that nobody has replaced or claimed is looked at, and left alone.
+        self.0.load(Ordering::Relaxed) == OPEN
+    }
+
+    pub(crate) fn is_claimed(&self) -> bool {
+        // Acquire, with the release in `served` and `decide`: whoever finds them served need not
+        // serve them again.
+        self.0.load(Ordering::Acquire) == CLAIMED
+    }
+
+    pub(crate) fn served(&self) {
+        // Release, with the acquire in `is_claimed`.
+        self.0.store(SERVED, Ordering::Release);
+    }
 }
 
 /// The waiters of a slot, the ones that have given up included.
@@ -196,6 +249,7 @@ impl<V> Aux<V> {
     pub(crate) fn none() -> Self {
         Aux {
             waiters: Waiters::none(),
+            fate: Fate::open(),
             handed: None,
             listing: None,
             tomb: None,
@@ -374,9 +428,17 @@ impl<'g, V> Current<'g, V> {
         Node::make(Body::Shared(owner), self.modified, observed)
     }
 
-    pub(crate) fn waiters(self) -> Waiters<V> {
-        self.aux()
-            .map_or_else(Waiters::none, |aux| aux.waiters.clone())
+    /// The waiters that a successor has to deal with; from now on nobody else does. `None` if they
+    /// have been claimed and are not served yet.
+    pub(crate) fn waiters(self) -> Option<Waiters<V>> {
+        let Some(aux) = self.aux().filter(|aux| !aux.waiters.list.is_empty()) else {
+            return Some(Waiters::none());
+        };
+        match aux.fate.decide(SEALED) {
+            Ok(_) | Err(SEALED) => Some(aux.waiters.clone()),
+            Err(SERVED) => Some(Waiters::none()),
+            Err(_) => None,
+        }
     }
 
     pub(crate) fn listing(self) -> Option<&'g Arc<Listing>> {
@@ -387,11 +449,12 @@ impl<'g, V> Current<'g, V> {
         self.aux()?.tomb
     }
 
-    /// The hand-over that this node carries, unless it is known to be finished.
+    /// The aux of a node that carries a hand-over which is not known to be finished.
     pub(crate) fn unfinished(self) -> Option<&'g Arc<Aux<V>>> {
         let aux = self.aux()?;
-        let handed = aux.handed.as_ref()?;
-        // Acquire, with the release in `Handed::finish`: who skips it sees what it did.
-        (!handed.done.load(Ordering::Acquire)).then_some(aux)
+        let handed = aux.handed.as_ref();
+        // Acquire, with the release in `Aux::finish`: who skips it sees what it did.
+        let handing = handed.is_some_and(|handed| !handed.done.load(Ordering::Acquire));
+        (handing || aux.fate.is_claimed()).then_some(aux)
     }
 }

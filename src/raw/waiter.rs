@@ -8,7 +8,7 @@ use std::ptr;
 use std::time::Instant;
 
 use super::bell::Bell;
-use super::node::{Aux, Handed, Node};
+use super::node::{Aux, Node};
 use super::sync::{Arc, AtomicPtr, Ordering};
 
 pub(crate) struct Waiter<V> {
@@ -130,33 +130,46 @@ impl<V> Drop for Waiter<V> {
     }
 }
 
-impl<V> Handed<V> {
+impl<V> Aux<V> {
+    /// Who is being handed something, and what; `None` is the snapshot of the node.
+    fn handing(&self, claimed: bool) -> impl Iterator<Item = (&Waiter<V>, Option<&Outcome<V>>)> {
+        let claimed = claimed.then_some((&self.waiters.list, None));
+        let handed = self
+            .handed
+            .as_ref()
+            .map(|h| (&h.waiters, h.outcome.as_ref()));
+        let lists = handed.into_iter().chain(claimed);
+        lists.flat_map(|(list, outcome)| list.iter().map(move |waiter| (&**waiter, outcome)))
+    }
+
     /// Gives every waiter its outcome, and wakes the threads among them. Idempotent; by as many
-    /// threads as like to.
-    pub(crate) fn offer(&self, carrier: &Arc<Node<V>>) {
-        for waiter in self.waiters.iter() {
-            let outcome = self.outcome.clone();
-            waiter.offer(outcome.unwrap_or_else(|| Outcome::Snapshot(Arc::clone(carrier))));
+    /// threads as like to. Says whether waiters that were claimed were among them.
+    pub(crate) fn offer(&self, node: &Arc<Node<V>>) -> bool {
+        let claimed = self.fate.is_claimed();
+        for (waiter, outcome) in self.handing(claimed) {
+            if waiter.is_waiting() {
+                let snapshot = || Outcome::Snapshot(Arc::clone(node));
+                waiter.offer(outcome.cloned().unwrap_or_else(snapshot));
+            }
             waiter.bell.ring_threads();
         }
+        claimed
     }
 
     /// The same, then calls the tasks among them.
-    pub(crate) fn finish(&self, carrier: &Arc<Node<V>>, panics: &mut Panics) {
-        self.offer(carrier);
+    pub(crate) fn finish(&self, node: &Arc<Node<V>>, panics: &mut Panics) {
+        // Once: who is claimed after this is not served by this.
+        let claimed = self.offer(node);
         // After everybody has a result: this is user code, and may take its time.
-        for waiter in self.waiters.iter() {
+        for (waiter, _) in self.handing(claimed) {
             panics.catch(|| waiter.bell.ring_task());
         }
-        // Release, with the acquire of `Current::unfinished`.
-        self.done.store(true, Ordering::Release);
-    }
-}
-
-impl<V> Aux<V> {
-    pub(crate) fn finish(&self, carrier: &Arc<Node<V>>, panics: &mut Panics) {
         if let Some(handed) = &self.handed {
-            handed.finish(carrier, panics);
+            // Release, with the acquire in `Current::unfinished`.
+            handed.done.store(true, Ordering::Release);
+        }
+        if claimed {
+            self.fate.served();
         }
     }
 }

@@ -6,7 +6,7 @@ use std::ptr;
 
 use super::cache::{RawCache, Work, fresh};
 use super::clock::Tick;
-use super::node::{Aux, Current};
+use super::node::{Aux, Current, Fate};
 use super::reclaim::pin;
 use super::slot::Slot;
 use super::sync::{Arc, Ordering, fence};
@@ -88,7 +88,8 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             let listing = ready.listing(slot, old, guard);
             let waiter = Waiter::new(min, ptr::from_ref(slot).cast());
             let aux = Aux {
-                waiters: old.waiters().with(Arc::clone(&waiter)),
+                waiters: old.waiters()?.with(Arc::clone(&waiter)),
+                fate: Fate::open(),
                 handed: None,
                 listing: Some(Arc::clone(&listing)),
                 tomb: old.tomb(),
@@ -138,7 +139,8 @@ impl<K, V, S> RawCache<K, V, S> {
         let mut panics = Panics::default();
         self.on_slot(&slot, &mut panics, |old, guard| {
             let aux = Aux {
-                waiters: old.waiters().bury(),
+                waiters: old.waiters()?.bury(),
+                fate: Fate::open(),
                 handed: None,
                 listing: old.listing().cloned(),
                 tomb: old.tomb(),

@@ -7,7 +7,7 @@ use super::cache::{RawCache, Work};
 use super::clock::Tick;
 use super::index::Entry;
 use super::list::List;
-use super::node::{Aux, Current, Handed, Node, Proposal, Standing, Waiters};
+use super::node::{Aux, Current, Fate, Handed, Node, Proposal, Standing, Waiters};
 use super::reclaim::{Guard, pin};
 use super::slot::Slot;
 use super::sync::{Arc, AtomicBool, Ordering, fence};
@@ -153,6 +153,16 @@ pub(super) enum Call<'a, K, V> {
     Tidy,
 }
 
+/// How many slots a visit looks at under one guard.
+const VISITED_AT_ONCE: usize = 32;
+
+enum Claim<V> {
+    Claimed(Work<V>),
+    Nobody,
+    /// Needs a closer look.
+    Visit,
+}
+
 impl<K, V> Clone for Call<'_, K, V> {
     fn clone(&self) -> Self {
         *self
@@ -187,7 +197,7 @@ impl<K, V, S> RawCache<K, V, S> {
                         return Some(Visited::Done(None, false));
                     }
                 }
-                let waiters = old.waiters();
+                let waiters = old.waiters()?;
                 let (meant, rest) = match call {
                     Call::Time(time, _) | Call::Missing(time, _) => waiters.split(time),
                     Call::Close => (waiters.list, Waiters::none()),
@@ -211,6 +221,7 @@ impl<K, V, S> RawCache<K, V, S> {
                 let aux = Aux {
                     handed: Handed::to(meant, outcome),
                     waiters: rest,
+                    fate: Fate::open(),
                     listing: old.listing().cloned(),
                     tomb,
                     proposal: None,
@@ -247,6 +258,31 @@ impl<K, V, S> RawCache<K, V, S> {
         }
     }
 
+    /// What a visit comes to in the usual cases: there is a record, and all who wait are meant, or
+    /// nobody is.
+    fn claim_all(&self, slot: &Slot<K, V>, call: Call<'_, K, V>, guard: &Guard) -> Claim<V> {
+        let Call::Time(time, _) = call else {
+            return Claim::Visit;
+        };
+        let Some(node) = self.current(slot, guard) else {
+            return Claim::Nobody;
+        };
+        let Some(aux) = node.aux() else {
+            return Claim::Visit;
+        };
+        let waiters = &aux.waiters.list;
+        let plain = node.is_record() && !waiters.is_empty() && aux.tomb.is_none();
+        if !plain || node.unfinished().is_some() {
+            Claim::Visit
+        } else if time < waiters.least() && aux.fate.is_open() {
+            Claim::Nobody
+        } else if time >= waiters.greatest() && aux.fate.claim() {
+            Work::of(node).map_or(Claim::Nobody, Claim::Claimed)
+        } else {
+            Claim::Visit
+        }
+    }
+
     /// Replaces the tick, then visits the slots that are listed.
     fn advance(&self, change: impl Fn(&mut Tick), call: Call<'_, K, V>, panics: &mut Panics) {
         let rolls: Vec<_> = {
@@ -258,11 +294,35 @@ impl<K, V, S> RawCache<K, V, S> {
             fence(Ordering::SeqCst);
             self.waiting.rolls(&guard).collect()
         };
-        for member in rolls.iter().flat_map(List::iter) {
-            if !member.listing.is_gone() {
+        let mut members = rolls
+            .iter()
+            .flat_map(List::iter)
+            .filter(|m| !m.listing.is_gone());
+        let mut claimed = Vec::new();
+        let mut others = Vec::new();
+        loop {
+            // Some at a time under one guard; what runs user code waits until it is dropped.
+            let guard = pin();
+            let some = members.by_ref().take(VISITED_AT_ONCE);
+            let met = some
+                .map(|member| match self.claim_all(&member.slot, call, &guard) {
+                    Claim::Claimed(work) => claimed.push(work),
+                    Claim::Nobody => {}
+                    Claim::Visit => others.push(member),
+                })
+                .count();
+            drop(guard);
+            for work in claimed.drain(..) {
+                work.finish(panics);
+            }
+            for member in others.drain(..) {
                 self.visit(&member.slot, call, panics);
             }
+            if met < VISITED_AT_ONCE {
+                break;
+            }
         }
+        drop((members, others));
         panics.catch(|| drop(rolls));
     }
 
@@ -320,10 +380,52 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
+        let hash = self.hash(key);
+        match self.set_plain(key, hash, Node::own(value, time)) {
+            Ok(()) => true,
+            Err(new) => self.set_any(key, hash, new, time),
+        }
+    }
+
+    /// The usual case by itself, for speed: there is a record, and nothing beside it.
+    #[inline]
+    fn set_plain<Q>(&self, key: &Q, hash: u64, new: Arc<Node<V>>) -> Result<(), Arc<Node<V>>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        if self.policy != WritePolicy::Overwrite {
+            return Err(new);
+        }
+        let guard = pin();
+        let place = self
+            .find(key, hash, &guard)
+            .and_then(|slot| Some((slot, slot.load(&guard)?)));
+        match place.filter(|(_, old)| old.is_record() && old.aux().is_none()) {
+            None => Err(new),
+            Some((slot, old)) => match self.replace(slot, old, Some(new), &guard) {
+                Err(new) => Err(new.expect("handed back")),
+                Ok(_) => {
+                    self.index.assist(&guard);
+                    drop(guard);
+                    let mut panics = Panics::default();
+                    self.feeds.ring(&mut panics, pin);
+                    panics.resume();
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    #[cold]
+    fn set_any<Q>(&self, key: &Q, hash: u64, new: Arc<Node<V>>, time: u64) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
         let monotonic = self.policy == WritePolicy::Monotonic;
         let mut panics = Panics::default();
-        let hash = self.hash(key);
-        let mut new = Some(Node::own(value, time));
+        let mut new = Some(new);
         let mut ready = Ready::nothing(self);
         let (stored, work) = self.on_key(key, hash, &mut panics, |tick, place, guard| {
             let Some((slot, old)) = place else {
@@ -366,9 +468,14 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             let node = if old.aux().is_none() && !monotonic {
                 node
             } else {
-                let (meant, rest) = old.waiters().split(time);
+                let Some(waiters) = old.waiters() else {
+                    new = Some(node);
+                    return None;
+                };
+                let (meant, rest) = waiters.split(time);
                 let aux = Aux {
                     waiters: rest,
+                    fate: Fate::open(),
                     handed: Handed::to(meant, None),
                     listing: old.listing().cloned(),
                     tomb: None,
@@ -428,7 +535,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                     // SAFETY: found in the index under the guard.
                     return Some(Observed::NoRecord(unsafe { Slot::to_arc(slot) }));
                 }
-                let (meant, rest) = old.waiters().split(time);
+                let (meant, rest) = old.waiters()?.split(time);
                 let observed = match self.policy {
                     WritePolicy::Monotonic => old.observed.max(time),
                     _ => time,
@@ -438,6 +545,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                 }
                 let aux = Aux {
                     waiters: rest,
+                    fate: Fate::open(),
                     handed: Handed::to(meant, None),
                     listing: old.listing().cloned(),
                     tomb: None,
@@ -485,7 +593,8 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                     None => old.listing().cloned(),
                 };
                 let aux = Aux {
-                    waiters: old.waiters(),
+                    waiters: old.waiters()?,
+                    fate: Fate::open(),
                     handed: None,
                     listing: listing.clone(),
                     tomb,
@@ -536,7 +645,8 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             }
             let listing = ready.listing(slot, old, guard);
             let aux = Aux {
-                waiters: old.waiters(),
+                waiters: old.waiters()?,
+                fate: Fate::open(),
                 handed: None,
                 listing: Some(Arc::clone(&listing)),
                 tomb: Some(time),
