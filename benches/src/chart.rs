@@ -27,7 +27,7 @@ pub struct Panel {
     pub series: Vec<Series>,
     /// How the y axis shows a value.
     pub show: fn(f64) -> String,
-    /// Whether the y axis begins at zero; it is logarithmic otherwise.
+    /// Whether the y axis begins at zero, where smaller values are put; it is logarithmic otherwise.
     pub from_zero: bool,
 }
 
@@ -284,12 +284,11 @@ fn draw_panel(area: &Canvas<'_>, panel: &Panel) -> Drawn {
     order.sort_by_key(|series| series.peer == "podcache");
     for series in order {
         let look = look(&series.peer);
-        let points: Vec<_> = series
+        let points = series
             .points
             .iter()
-            .copied()
-            .filter(|(_, y)| panel.from_zero || *y > 0.0)
-            .collect();
+            .filter(|(_, y)| panel.from_zero || *y > 0.0);
+        let points: Vec<_> = points.map(|&(x, y)| (x, y.max(low))).collect();
         chart.draw_series(LineSeries::new(points.clone(), look.0.stroke_width(look.2)))?;
         for point in points {
             let (x, y) = chart.backend_coord(&point);

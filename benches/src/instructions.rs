@@ -6,6 +6,7 @@ use std::future::Future;
 use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context, bail};
 use podcache::Timestamp;
@@ -50,7 +51,11 @@ pub const OURS_ONLY: [&str; 3] = [
 /// The empty loop, which is taken off every count.
 const NOTHING: &str = "nothing";
 
-const CALLS: u64 = 2_000;
+/// Few enough for callgrind, which is slow.
+const FEW_CALLS: u64 = 2_000;
+
+/// How often a path is run.
+static CALLS: AtomicU64 = AtomicU64::new(FEW_CALLS);
 
 /// All that happens while callgrind counts.
 #[inline(never)]
@@ -59,7 +64,7 @@ fn measured(op: &mut dyn FnMut()) {
 }
 
 fn repeat(op: &mut dyn FnMut()) {
-    for _ in 0..CALLS {
+    for _ in 0..CALLS.load(Relaxed) {
         op();
     }
 }
@@ -169,8 +174,9 @@ pub const PEERS: [&str; 8] = [
     WatchMap::NAME,
 ];
 
-/// Runs one path: what callgrind looks at.
-pub fn run(peer: &str, operation: &str) -> anyhow::Result<()> {
+/// Runs one path: what callgrind looks at, or, with more calls, another profiler.
+pub fn run(peer: &str, operation: &str, calls: Option<u64>) -> anyhow::Result<()> {
+    CALLS.store(calls.unwrap_or(FEW_CALLS), Relaxed);
     match PEERS.iter().position(|&name| name == peer) {
         Some(0) => run_ours(operation),
         Some(1) => run_peer::<OneLock<Std>>(operation),
@@ -194,7 +200,7 @@ pub fn available() -> bool {
 pub fn count(directory: &Path, peer: &str, operation: &str) -> anyhow::Result<Cost> {
     let raw = count_raw(directory, peer, operation)?;
     let empty = count_raw(directory, PEERS[0], NOTHING)?;
-    let per_call = |event: usize| (raw[event] - empty[event]).max(0.0) / CALLS as f64;
+    let per_call = |event: usize| (raw[event] - empty[event]).max(0.0) / FEW_CALLS as f64;
     Ok(Cost {
         instructions: per_call(0),
         locked: per_call(1),

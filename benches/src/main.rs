@@ -86,7 +86,12 @@ enum Command {
     Instructions,
     /// Runs one of those paths.
     #[command(hide = true)]
-    Path { peer: String, operation: String },
+    Path {
+        peer: String,
+        operation: String,
+        #[arg(long)]
+        calls: Option<u64>,
+    },
 }
 
 impl Options {
@@ -126,7 +131,13 @@ impl Options {
 fn main() -> anyhow::Result<()> {
     let Arguments { options, command } = Arguments::parse();
     match &command {
-        Some(Command::Path { peer, operation }) => return instructions::run(peer, operation),
+        Some(Command::Path {
+            peer,
+            operation,
+            calls,
+        }) => {
+            return instructions::run(peer, operation, *calls);
+        }
         Some(Command::List) => return list(&options),
         Some(Command::Report) => return report(&options),
         _ => {}

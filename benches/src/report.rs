@@ -358,12 +358,13 @@ fn panel(what: &str, axis: &str, all: &[Reached<'_>]) -> Panel {
 
 /// A figure's name above a chart or a table.
 fn title(what: &str) -> String {
-    match what.strip_suffix("/s") {
-        Some(what) => format!("{what} a second"),
-        None => what
-            .trim_end_matches(" ns")
-            .replace("call", "the waking call")
-            .replace("all", "until all have run"),
+    match what {
+        "call ns" => "the waking call".to_owned(),
+        "all ns" => "until all have run".to_owned(),
+        _ => match what.strip_suffix("/s") {
+            Some(what) => format!("{what} a second"),
+            None => what.trim_end_matches(" ns").to_owned(),
+        },
     }
 }
 
