@@ -59,18 +59,28 @@ pub(crate) struct Aux<V> {
 ///
 /// ```text
 /// open ──► sealed
-///   └────► claimed ──► served
+///   └────► claimed ──► served ──► idle
 /// ```
+///
+/// A node whose waiters have been served is left for the next waiter of the key, listed as it is;
+/// only a visit that finds it *idle* clears it away.
 pub(crate) struct Fate(AtomicU8);
 
-const OPEN: u8 = 0;
+pub(crate) const OPEN: u8 = 0;
 const SEALED: u8 = 1;
 const CLAIMED: u8 = 2;
-const SERVED: u8 = 3;
+pub(crate) const SERVED: u8 = 3;
+const IDLE: u8 = 4;
 
 impl Fate {
     pub(crate) fn open() -> Self {
         Fate(AtomicU8::new(OPEN))
+    }
+
+    /// What it is, as far as can be seen. To claim on it, claim it.
+    pub(crate) fn glance(&self) -> u8 {
+        // Relaxed: `decide` looks again, and who leaves a node alone takes nothing from it.
+        self.0.load(Ordering::Relaxed)
     }
 
     fn decide(&self, fate: u8) -> Result<u8, u8> {
@@ -85,11 +95,6 @@ impl Fate {
         self.decide(CLAIMED).is_ok()
     }
 
-    pub(crate) fn is_open(&self) -> bool {
-        // Relaxed: a node that nobody has replaced or claimed is looked at, and left alone.
-        self.0.load(Ordering::Relaxed) == OPEN
-    }
-
     pub(crate) fn is_claimed(&self) -> bool {
         // Acquire, with the release in `served` and `decide`: whoever finds them served need not
         // serve them again.
@@ -99,6 +104,12 @@ impl Fate {
     pub(crate) fn served(&self) {
         // Release, with the acquire in `is_claimed`.
         self.0.store(SERVED, Ordering::Release);
+    }
+
+    /// Nobody has come since they were served.
+    pub(crate) fn idle(&self) {
+        // Relaxed: a hint for the next visit.
+        self.0.store(IDLE, Ordering::Relaxed);
     }
 }
 
@@ -436,7 +447,7 @@ impl<'g, V> Current<'g, V> {
         };
         match aux.fate.decide(SEALED) {
             Ok(_) | Err(SEALED) => Some(aux.waiters.clone()),
-            Err(SERVED) => Some(Waiters::none()),
+            Err(SERVED | IDLE) => Some(Waiters::none()),
             Err(_) => None,
         }
     }

@@ -7,7 +7,7 @@ use super::cache::{RawCache, Work};
 use super::clock::Tick;
 use super::index::Entry;
 use super::list::List;
-use super::node::{Aux, Current, Fate, Handed, Node, Proposal, Standing, Waiters};
+use super::node::{Aux, Current, Fate, Handed, Node, OPEN, Proposal, SERVED, Standing, Waiters};
 use super::reclaim::{Guard, pin};
 use super::slot::Slot;
 use super::sync::{Arc, AtomicBool, Ordering, fence};
@@ -272,14 +272,17 @@ impl<K, V, S> RawCache<K, V, S> {
         };
         let waiters = &aux.waiters.list;
         let plain = node.is_record() && !waiters.is_empty() && aux.tomb.is_none();
-        if !plain || node.unfinished().is_some() {
-            Claim::Visit
-        } else if time < waiters.least() && aux.fate.is_open() {
-            Claim::Nobody
-        } else if time >= waiters.greatest() && aux.fate.claim() {
-            Work::of(node).map_or(Claim::Nobody, Claim::Claimed)
-        } else {
-            Claim::Visit
+        match aux.fate.glance() {
+            _ if !plain || node.unfinished().is_some() => Claim::Visit,
+            OPEN if time < waiters.least() => Claim::Nobody,
+            OPEN if time >= waiters.greatest() && aux.fate.claim() => {
+                Work::of(node).map_or(Claim::Nobody, Claim::Claimed)
+            }
+            SERVED => {
+                aux.fate.idle();
+                Claim::Nobody
+            }
+            _ => Claim::Visit,
         }
     }
 
@@ -294,6 +297,9 @@ impl<K, V, S> RawCache<K, V, S> {
             fence(Ordering::SeqCst);
             self.waiting.rolls(&guard).collect()
         };
+        if rolls.is_empty() {
+            return;
+        }
         let mut members = rolls
             .iter()
             .flat_map(List::iter)
