@@ -191,8 +191,8 @@ impl<T: Entry> Index<T> {
                     table.help(guard);
                 }
                 None => {
-                    // AcqRel: see `adjust`.
-                    let slots = self.slots.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
+                    // Relaxed: if a table too small is missed here, the next insert grows it.
+                    let slots = self.slots.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
                     self.adjust(slots, guard);
                 }
             }
@@ -224,8 +224,8 @@ impl<T: Entry> Index<T> {
             }
             // SAFETY: this thread took it out of the open word.
             unsafe { table.release(gone, guard) };
-            // AcqRel: see `adjust`.
-            let slots = self.slots.fetch_sub(1, Ordering::AcqRel).wrapping_sub(1);
+            // Acquire: see `adjust`.
+            let slots = self.slots.fetch_sub(1, Ordering::Acquire).wrapping_sub(1);
             return self.adjust(slots, guard);
         }
     }
@@ -291,10 +291,11 @@ impl<T: Entry> Index<T> {
     /// After a change to `slots` slots: helps with the migration in progress, and resizes the
     /// table when it is due.
     ///
-    /// `slots` is what a read-modify-write of the counter made or read *before* the table is
-    /// loaded, and whoever installs a table reads the counter so *afterwards*. Of the last change
-    /// and an install one comes first in the counter's order, and is seen by the other: the table
-    /// that remains was found fitting for the slots that remain.
+    /// A table too large is never left over. Of two threads, one that takes a slot out and then
+    /// looks at the table, and one that installs a table and then looks at the number of slots, at
+    /// least one sees what the other did, since both use read-modify-writes of the number. If that
+    /// of the installer comes first, its Release pairs with the Acquire of the other, who finds the
+    /// new table; else the installer finds the new number.
     fn adjust(&self, mut slots: usize, guard: &Guard) {
         loop {
             let table = self.current(guard);
@@ -310,8 +311,8 @@ impl<T: Entry> Index<T> {
             }
             table.finish(guard);
             self.install(table, buckets, guard);
-            // AcqRel: both directions of the argument above.
-            slots = self.slots.fetch_add(0, Ordering::AcqRel);
+            // Release: as said above.
+            slots = self.slots.fetch_add(0, Ordering::Release);
         }
     }
 
@@ -461,18 +462,13 @@ impl<T: Entry> Table<T> {
             let ratio = table.buckets.len() / units;
             unit * ratio..(unit + 1) * ratio
         };
-        let uninit = |&i: &usize| load::<T>(&self.buckets[i]).is_uninit();
-        // This look also is what keeps the slots alive that the old words lead to.
-        if !of_unit(self).any(|i| uninit(&i)) {
-            return;
-        }
         let mut frozen = [Word::<T>::EMPTY; MAX_RATIO];
         for (word, i) in frozen.iter_mut().zip(of_unit(prev)) {
             *word = freeze(&prev.buckets[i]);
         }
-        // SAFETY: read while pinned, under an uninitialised word.
+        // SAFETY: only evaluated while pinned and under an uninitialised word.
         let pairs = frozen.iter().flat_map(|word| unsafe { word.pairs() });
-        for i in of_unit(self).filter(uninit) {
+        for i in of_unit(self).filter(|&i| load::<T>(&self.buckets[i]).is_uninit()) {
             let word = Word::pack(pairs.clone().filter(|p| self.position(p.hash) == i));
             // Release: pairs with the Acquire in `load`. Relaxed: what is there is not used.
             let first = self.buckets[i].compare_exchange(
@@ -1123,6 +1119,67 @@ mod tests {
             .find(0, |slot| slot.key == 0 && keys.insert(1), &guard);
         assert!(found.is_some());
         assert!(keys.contains(1));
+    }
+
+    /// Each thread has keys of its own, and always knows which of them are in, whatever the others
+    /// do to the buckets and the table. The number of keys goes up and down in waves.
+    #[test]
+    fn threads_do_not_disturb_each_other() {
+        const THREADS: u64 = 4;
+        const STEPS: u64 = if cfg!(debug_assertions) {
+            30_000
+        } else {
+            200_000
+        };
+        const WAVE: u64 = 8_000;
+        for hash in [spread, |key| spread(key) >> 54 << 54] {
+            let keys = Keys::new(hash);
+            let barrier = Barrier::new(THREADS as usize);
+            thread::scope(|scope| {
+                for thread in 0..THREADS {
+                    let (keys, barrier) = (&keys, &barrier);
+                    scope.spawn(move || {
+                        let mut random = thread + 1;
+                        let mut mine = HashSet::new();
+                        barrier.wait();
+                        for step in 0..STEPS {
+                            random = spread(random);
+                            let key = (random >> 32) % 1000 * THREADS + thread;
+                            let growing = step % WAVE < WAVE / 2;
+                            match random % 8 {
+                                0 => assert_eq!(keys.contains(key), mine.contains(&key)),
+                                // Retired by one, unlinked or replaced by another call.
+                                1 => {
+                                    assert_eq!(keys.retire(key), mine.remove(&key));
+                                    assert!(!keys.contains(key));
+                                    if growing {
+                                        assert!(keys.insert(key));
+                                        mine.insert(key);
+                                    } else {
+                                        assert!(!keys.remove(key));
+                                    }
+                                }
+                                2 if step % 500 == 0 => {
+                                    let scanned = keys.scan();
+                                    let own = scanned.iter().filter(|&k| k % THREADS == thread);
+                                    let own: Vec<_> = own.copied().collect();
+                                    assert_eq!(own.len(), mine.len());
+                                    assert_eq!(own.into_iter().collect::<HashSet<_>>(), mine);
+                                }
+                                _ if growing => assert_eq!(keys.insert(key), mine.insert(key)),
+                                _ => assert_eq!(keys.remove(key), mine.remove(&key)),
+                            }
+                        }
+                        for key in mine {
+                            assert!(keys.remove(key));
+                        }
+                    });
+                }
+            });
+            assert_eq!(keys.index.len(), 0);
+            assert_eq!(keys.buckets(), MIN_BUCKETS);
+            keys.alive.settles_at(0);
+        }
     }
 
     /// Threads insert and remove until each key was inserted and removed often; some keys stay.
