@@ -3,6 +3,7 @@
 //! A command is a file with its `Args` and a `run`; to add one, add a module and a line to
 //! [`Command`].
 
+mod bench;
 mod cargo;
 mod ci;
 
@@ -28,6 +29,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Measure podcache and its peers, and write the page of the figures.
+    Bench(bench::Args),
     /// Run all checks: format, lints, docs, tests, examples, quick models.
     Ci(ci::Args),
     /// Explore small programs exhaustively under loom.
@@ -36,6 +39,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let verdict = match Cli::parse().command {
+        Command::Bench(args) => bench::run(args),
         Command::Ci(args) => ci::run(args),
         Command::Loom(args) => loom::run(args),
     };

@@ -1,0 +1,49 @@
+//! The benchmarks: a program of their own, built optimised and run from the root.
+
+use std::env;
+use std::process::Command;
+
+use anyhow::Context;
+
+use crate::Verdict;
+use crate::cargo::root;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A few minutes: enough to see the order of the peers.
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// All thread counts and sizes (the default).
+    #[arg(long)]
+    full: bool,
+    /// Only what this pattern is found in the name of.
+    #[arg(long, value_name = "PATTERN")]
+    filter: Option<String>,
+    /// Write the charts and the page BENCHMARKS.md at the end.
+    #[arg(long)]
+    report: bool,
+    /// Only a part: goals, mixes, ablations, instructions, list, or report (from the last run).
+    part: Option<String>,
+}
+
+pub(crate) fn run(args: Args) -> Verdict {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut bench = Command::new(cargo);
+    bench
+        .current_dir(root())
+        .args(["run", "--release", "--package", "podcache-benches", "--"]);
+    for (flag, wanted) in [
+        ("--quick", args.quick),
+        ("--full", args.full),
+        ("--report", args.report),
+    ] {
+        if wanted {
+            bench.arg(flag);
+        }
+    }
+    if let Some(filter) = &args.filter {
+        bench.args(["--filter", filter]);
+    }
+    bench.args(&args.part);
+    Ok(bench.status().context("cargo does not start")?.success())
+}
