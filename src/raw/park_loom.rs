@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool as Flag;
 use std::time::Instant;
 
-use loom::sync::{Mutex, Notify};
+#[cfg(not(podcache_shuttle))]
+use loom::sync::Notify;
 
+use super::sync::model::{self, sync::Mutex};
 use super::sync::{AtomicBool, AtomicU32, Ordering};
 
 /// The table keeps the list.
@@ -34,7 +36,7 @@ struct Table {
     spurious: usize,
 }
 
-loom::lazy_static! {
+model::lazy_static! {
     static ref TABLE: Mutex<Table> = Mutex::new(Table { sleepers: Vec::new(), spurious: 1 });
     static ref TIME_HAS_PASSED: AtomicBool = AtomicBool::new(false);
 }
@@ -71,7 +73,7 @@ fn sleep(word: &AtomicU32, value: u32, timed: bool) {
     table.sleepers.push(Arc::clone(&sleeper));
     drop(table);
     loop {
-        // loom lets each `Notify` return for no reason once.
+        // Each `Notify` may return for no reason once.
         sleeper.notify.wait();
         if sleeper.woken.load(Ordering::Relaxed) {
             return;
@@ -107,4 +109,46 @@ pub(super) fn has_passed(_: Instant) -> bool {
 pub(crate) fn let_time_pass() {
     TIME_HAS_PASSED.store(true, Ordering::Relaxed);
     TABLE.lock().unwrap().wake(|sleeper| sleeper.timed);
+}
+
+#[cfg(podcache_shuttle)]
+use notify::Notify;
+
+/// loom's `Notify` for shuttle.
+#[cfg(podcache_shuttle)]
+mod notify {
+    use shuttle::rand::{Rng, thread_rng};
+    use shuttle::sync::{Condvar, Mutex};
+
+    pub(super) struct Notify {
+        notified: Mutex<bool>,
+        changed: Condvar,
+        may_spur: Mutex<bool>,
+    }
+
+    impl Notify {
+        pub(super) fn new() -> Self {
+            Notify {
+                notified: Mutex::new(false),
+                changed: Condvar::new(),
+                may_spur: Mutex::new(true),
+            }
+        }
+
+        pub(super) fn notify(&self) {
+            *self.notified.lock().unwrap() = true;
+            self.changed.notify_one();
+        }
+
+        pub(super) fn wait(&self) {
+            let may_spur = std::mem::take(&mut *self.may_spur.lock().unwrap());
+            if may_spur && thread_rng().gen_bool(0.1) {
+                return;
+            }
+            let mut notified = self.notified.lock().unwrap();
+            while !*notified {
+                notified = self.changed.wait(notified).unwrap();
+            }
+        }
+    }
 }

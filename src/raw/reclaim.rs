@@ -55,7 +55,7 @@ mod imp {
 mod imp {
     use std::cell::{Cell, RefCell};
 
-    use crate::raw::sync::{Ordering, fence};
+    use crate::raw::sync::{Ordering, fence, model};
 
     type Garbage = Vec<Box<dyn FnOnce()>>;
 
@@ -64,7 +64,7 @@ mod imp {
         static GARBAGE: RefCell<Garbage> = const { RefCell::new(Vec::new()) };
     }
 
-    loom::thread_local! {
+    model::thread_local! {
         static PINS: Cell<usize> = Cell::new(0);
     }
 

@@ -1,11 +1,17 @@
 //! The one place that knows whether the atomics are std's or loom's.
 //!
-//! `--cfg podcache_loom` swaps every atomic of the crate for loom's. Reference counts stay std's
+//! `--cfg podcache_loom` swaps every atomic of the crate for loom's; with `--cfg podcache_shuttle`
+//! beside it they are shuttle's, for longer programs under random schedules. Reference counts stay std's
 //! in both: they guard no protocol of ours (reclamation does), and as loom objects they would
 //! multiply the interleavings without adding an outcome.
 
+#[cfg(all(podcache_loom, not(podcache_shuttle)))]
+pub(crate) use loom as model;
+#[cfg(all(podcache_loom, podcache_shuttle))]
+pub(crate) use shuttle as model;
+
 #[cfg(podcache_loom)]
-pub(crate) use loom::sync::atomic::{
+pub(crate) use model::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence,
 };
 #[cfg(not(podcache_loom))]

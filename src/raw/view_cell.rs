@@ -76,9 +76,9 @@ mod imp {
 #[cfg(podcache_loom)]
 mod imp {
     use super::super::reclaim::pin;
+    use super::super::sync::model::sync::Mutex;
     use super::super::sync::{AtomicPtr, Ordering};
     use super::Arc;
-    use loom::sync::Mutex;
     use std::ptr;
 
     pub(super) struct Once<T>(Mutex<Option<T>>);
