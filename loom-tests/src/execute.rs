@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use podcache::{Snapshot, Timestamp, WaitError, WritePolicy};
 
-#[cfg(podcache_loom)]
+#[cfg(all(podcache_loom, not(podcache_shuttle)))]
 use loom::thread;
 #[cfg(podcache_shuttle)]
 use shuttle::thread;
-#[cfg(not(any(podcache_loom, podcache_shuttle)))]
+#[cfg(not(podcache_loom))]
 use std::thread;
 
 use crate::judge::{Call, History, Outcome};
@@ -26,11 +26,15 @@ use crate::subject::{Bell, Spread, Status, Subject, Uid, Waiting, reading};
 
 /// Longer than any model runs: under loom and shuttle time passes when the model says so. With
 /// real threads, short enough that a time-out is a likely end.
-const TIME_OUT: Duration = if cfg!(any(podcache_loom, podcache_shuttle)) {
+const TIME_OUT: Duration = if cfg!(podcache_loom) {
     Duration::from_secs(3600)
 } else {
     Duration::from_micros(30)
 };
+
+/// Whether the order of calls in time says which came first. Under loom it does not: a thread may
+/// read what was there before a call of another thread that has returned, if nothing orders them.
+const CLOCK_COUNTS: bool = cfg!(any(not(podcache_loom), podcache_shuttle));
 
 /// The order in which the calls of the current execution began and returned, for people: a model
 /// that fails half way can still say how it came there.
@@ -47,7 +51,7 @@ pub fn trace() -> Vec<String> {
 }
 
 fn note(strand: usize, op: Op, outcome: Option<&Outcome>) {
-    if cfg!(any(podcache_loom, podcache_shuttle)) {
+    if cfg!(podcache_loom) {
         let mut trace = TRACE.lock().unwrap_or_else(PoisonError::into_inner);
         trace.push((strand, op, outcome.cloned()));
     }
@@ -299,7 +303,7 @@ fn numbered(program: &Program) -> (Vec<(Op, Value)>, Vec<Vec<(Op, Value)>>) {
 ///
 /// [`generate`]: crate::generate
 fn played_by_main(program: &Program) -> Option<usize> {
-    (cfg!(podcache_loom) && !program.timed() && !program.blocks(0)).then_some(0)
+    (!CLOCK_COUNTS && !program.timed() && !program.blocks(0)).then_some(0)
 }
 
 /// Runs `program` once and says what its calls returned.
@@ -354,7 +358,7 @@ pub fn execute(program: &Program, spread: Spread) -> History {
         );
         spawned.push((thread, thread::spawn(move || hands.run(&ops, &clock))));
     }
-    #[cfg(any(podcache_loom, podcache_shuttle))]
+    #[cfg(podcache_loom)]
     if program.timed() {
         podcache::model::let_time_pass();
     }
@@ -458,8 +462,8 @@ fn record(
         .collect();
     let lengths: Vec<usize> = strands_made.iter().map(|made| made.len()).collect();
     let after = |strand: usize, index: usize, span: Span| -> Vec<usize> {
-        if cfg!(not(any(podcache_loom, podcache_shuttle))) {
-            // Real threads: whoever returned before this call began comes before it.
+        if CLOCK_COUNTS {
+            // Whoever returned before this call began comes before it.
             let returned = |made: &&[Made]| made.iter().filter(|made| made.span.1 < span.0).count();
             return strands_made.iter().map(returned).collect();
         }

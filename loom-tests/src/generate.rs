@@ -431,6 +431,87 @@ fn models(programs: Vec<Program>, preemptions: Option<usize>, alike: bool) -> Ve
         .collect()
 }
 
+/// A program that a seed stands for: longer ones than can be explored, for random schedules and
+/// real threads.
+pub fn random(seed: u64, threads: usize, calls: usize) -> Program {
+    let mut random = Random(seed);
+    let policy = Policy::ALL[random.below(3)];
+    let mut next_wait = 0;
+    let mut waits = |n: u16| {
+        next_wait += n;
+        Wait(next_wait - n)
+    };
+    let time = |random: &mut Random| 1 + random.below(6) as u64;
+    let mut setup = Vec::new();
+    for _ in 0..random.below(4) {
+        let (key, at) = (Key(random.below(2) as u8), time(&mut random));
+        setup.push([Op::Set(key, at), Op::Update(at), Op::Observe(key, at)][random.below(3)]);
+    }
+    let mut programs = Vec::new();
+    for _ in 0..threads {
+        let mut ops = Vec::new();
+        // The thread's subscription, if it has one.
+        let mut held = None;
+        while ops.len() < calls {
+            let (key, at) = (Key(random.below(3) as u8), time(&mut random));
+            if let Some(wait) = held {
+                let last = ops.len() + 1 >= calls;
+                match random.below(if last { 2 } else { 12 }) {
+                    0 => ops.push(Op::Drop(wait)),
+                    1 => ops.push(Op::Timed(wait)),
+                    2 => ops.push(Op::Poll(wait, 0)),
+                    3 => ops.push(Op::Poll(wait, 1)),
+                    4 | 5 => ops.push(Op::TryNow(wait)),
+                    _ => {}
+                }
+                if matches!(ops.last(), Some(Op::Drop(w)) if *w == wait) {
+                    held = None;
+                    continue;
+                }
+            }
+            let op = match random.below(20) {
+                0 | 1 => Op::Get(key),
+                2 => Op::Pinned(key),
+                3 | 4 => Op::Try(key, at),
+                5 => Op::Iter,
+                6..=8 => Op::Set(key, at),
+                9 | 10 => Op::Observe(key, at),
+                11 | 12 => Op::Delete(key),
+                13 => Op::DeleteAt(key, at),
+                14 | 15 => Op::Update(at),
+                16 => Op::GetNewerTimed(waits(1), key, at),
+                17 if random.below(4) == 0 => Op::Close,
+                _ if held.is_none() => {
+                    let wait = waits(1);
+                    held = Some(wait);
+                    Op::Subscribe(wait, key, at)
+                }
+                _ => Op::Global,
+            };
+            ops.push(op);
+        }
+        programs.push(ops);
+    }
+    Program {
+        policy,
+        setup,
+        threads: programs,
+    }
+}
+
+/// Numbers that only depend on a seed (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % n as u64) as usize
+    }
+}
+
 /// The sets of programs by name.
 pub const SETS: &[(&str, &str)] = &[
     (
@@ -517,6 +598,17 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn random_programs_are_what_their_seed_says() {
+        for seed in 0..200 {
+            let program = random(seed, 4, 5);
+            assert_eq!(program, random(seed, 4, 5));
+            let text = program.to_string();
+            assert_eq!(text.parse::<Program>().unwrap(), program, "{text}");
+        }
+        assert_ne!(random(1, 4, 5), random(2, 4, 5));
+    }
 
     #[test]
     fn programs_are_put_together_right() {

@@ -135,6 +135,34 @@ impl History {
         false
     }
 
+    /// How many calls there are.
+    pub fn calls(&self) -> usize {
+        self.strands.iter().map(Vec::len).sum()
+    }
+
+    /// How many calls began while another thread was within one.
+    pub fn overlapping(&self) -> usize {
+        let within = |call: &Call, strand: usize| {
+            let begun = |other: usize| {
+                let next = call.after[other];
+                // The next call of that thread had not returned; it had begun unless it began after.
+                let next = self.strands[other].get(next);
+                next.is_some_and(|next| next.after[strand] <= self.position(strand, call))
+            };
+            (0..self.strands.len()).any(|other| other != strand && begun(other))
+        };
+        let all = self.strands.iter().enumerate();
+        all.map(|(strand, calls)| calls.iter().filter(|call| within(call, strand)).count())
+            .sum()
+    }
+
+    fn position(&self, strand: usize, call: &Call) -> usize {
+        self.strands[strand]
+            .iter()
+            .position(|c| std::ptr::eq(c, call))
+            .expect("of this strand")
+    }
+
     /// All the states that one step of one strand can lead to.
     fn step(&self, state: &State, strand: usize, found: &mut dyn FnMut(State)) {
         let Some(call) = self.strands[strand].get(state.at[strand]) else {

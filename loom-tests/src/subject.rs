@@ -22,14 +22,14 @@ pub type Subject = Cache<Uid, Status, Spread>;
 /// Its waits.
 pub type Waiting = Subscription<Status>;
 
-#[cfg(podcache_loom)]
+#[cfg(all(podcache_loom, not(podcache_shuttle)))]
 use loom::cell::UnsafeCell;
 
 /// `std`'s cell with loom's access.
-#[cfg(not(podcache_loom))]
+#[cfg(any(not(podcache_loom), podcache_shuttle))]
 struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
-#[cfg(not(podcache_loom))]
+#[cfg(any(not(podcache_loom), podcache_shuttle))]
 impl<T> UnsafeCell<T> {
     fn new(value: T) -> Self {
         UnsafeCell(std::cell::UnsafeCell::new(value))

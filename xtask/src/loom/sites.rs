@@ -11,8 +11,10 @@ use super::steps::STEPS;
 /// Where orderings and fences are looked for. The other files of the directory choose between
 /// kinds of atomics or stand in for the system, and are not compiled as they ship under loom.
 const FILES: &[&str] = &[
+    "bell.rs",
     "cache.rs",
     "clock.rs",
+    "feed.rs",
     "index.rs",
     "list.rs",
     "node.rs",

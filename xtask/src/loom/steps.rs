@@ -15,66 +15,6 @@ pub(crate) struct Step {
 
 pub(crate) const STEPS: &[Step] = &[
     Step {
-        name: "second look at the global time",
-        what: "a wait that is registered while update_time passes by serves itself",
-        edits: &[(
-            "raw/waits.rs",
-            "let late = if again.number != tick.number && again.time >= min {",
-            "let late = if !$on && again.number != tick.number && again.time >= min {",
-        )],
-    },
-    Step {
-        name: "second look at closed",
-        what: "a wait that is registered while close passes by ends itself",
-        edits: &[(
-            "raw/waits.rs",
-            "again.closed.then_some(Late::Over(Outcome::Closed))",
-            "(!$on && again.closed).then_some(Late::Over(Outcome::Closed))",
-        )],
-    },
-    Step {
-        name: "listing before the swap",
-        what: "who finds a waiter's node can rely on its listing",
-        edits: &[
-            (
-                "raw/waits.rs",
-                "let listing = ready.listing(slot, old, guard);\n            let waiter",
-                "let unlisted = $on && old.listing().is_none();
-            let listing = if unlisted { super::waiting::Listing::of(slot.hash()) } else { ready.listing(slot, old, guard) };
-            let waiter",
-            ),
-            (
-                "raw/waits.rs",
-                "ready.used(&listing);",
-                "ready.used(&listing);
-            if unlisted { self.waiting.put(&unsafe { Slot::to_arc(slot) }, &listing, guard); }",
-            ),
-            (
-                "raw/waiting.rs",
-                "impl Listing {",
-                "impl Listing {
-    pub(crate) fn of(hash: u64) -> Arc<Self> {
-        Arc::new(Listing { gone: AtomicBool::new(false), shard: hash as usize % SHARDS })
-    }
-",
-            ),
-            (
-                "raw/waiting.rs",
-                "impl<T> WaitingSet<T> {",
-                "impl<T> WaitingSet<T> {
-    pub(crate) fn put(&self, slot: &Arc<T>, listing: &Arc<Listing>, guard: &Guard) {
-        self.change(listing.shard, guard, |roll| {
-            let (members, gone) = roll.map_or((List::EMPTY, 0), |r| (r.members.clone(), r.gone));
-            let member = Member { listing: Arc::clone(listing), slot: Arc::clone(slot) };
-            Some(Roll { members: members.push(member, 0), gone })
-        });
-    }
-",
-            ),
-            ("raw/waits.rs", "use super::slot::Slot;", "use super::index::Entry;\nuse super::slot::Slot;"),
-        ],
-    },
-    Step {
         name: "finishing a hand-over, by key",
         what: "a move finishes what the last one left: no waiter is hostage to a stopped thread",
         edits: &[(
@@ -90,21 +30,6 @@ pub(crate) const STEPS: &[Step] = &[
             "raw/cache.rs",
             "if let Some(work) = Work::of(node) {",
             "if let Some(work) = Work::of(node).filter(|_| !$on) {",
-        )],
-    },
-    Step {
-        name: "finishing the own hand-over of set",
-        what: "who is named is ready when set returns",
-        edits: &[(
-            "raw/writes.rs",
-            "        drop(ready);
-        if let Some(work) = work {
-            work.finish(&mut panics);
-        }",
-            "        drop(ready);
-        if let Some(work) = work.filter(|_| !$on) {
-            work.finish(&mut panics);
-        }",
         )],
     },
     Step {
@@ -131,41 +56,6 @@ pub(crate) const STEPS: &[Step] = &[
         )],
     },
     Step {
-        name: "wake and look again",
-        what: "a waiter gets the snapshot that woke it, not what is there when it looks",
-        edits: &[
-            (
-                "raw/waits.rs",
-                "    fn cancel(&self, waiter: &Waiter<V>);",
-                "    fn cancel(&self, waiter: &Waiter<V>);
-    /// The record as it is now.
-    fn look_again(&self, waiter: &Waiter<V>) -> Option<Arc<Node<V>>>;",
-            ),
-            (
-                "raw/waits.rs",
-                "    fn cancel(&self, waiter: &Waiter<V>) {",
-                "    fn look_again(&self, waiter: &Waiter<V>) -> Option<Arc<Node<V>>> {
-        let guard = pin();
-        let slot = unsafe { &*waiter.slot.cast::<Slot<K, V>>() };
-        self.current(slot, &guard).filter(|node| node.is_record()).map(Current::to_arc)
-    }
-
-    fn cancel(&self, waiter: &Waiter<V>) {",
-            ),
-            (
-                "subscription.rs",
-                "State::Registered { waiter, .. } => waiter.outcome().map(result),",
-                "State::Registered { waiter, home } => waiter.outcome().map(|outcome| match outcome {
-                Outcome::Snapshot(_) if $on => match home.upgrade().and_then(|home| home.look_again(waiter)) {
-                    Some(node) => result(Outcome::Snapshot(node)),
-                    None => result(outcome),
-                },
-                outcome => result(outcome),
-            }),",
-            ),
-        ],
-    },
-    Step {
         name: "strict wake",
         what: "a registered waiter is woken by an equal time",
         edits: &[
@@ -173,16 +63,6 @@ pub(crate) const STEPS: &[Step] = &[
             ("raw/node.rs", "if time < self.list.least() {", "if time < self.list.least() || ($on && time == self.list.least()) {"),
             ("raw/node.rs", "let to = if waiter.min <= time {", "let to = if waiter.min < time || (!$on && waiter.min == time) {"),
         ],
-    },
-    Step {
-        name: "non-strict entry by the record",
-        what: "on entry, equal is not newer",
-        edits: &[("raw/cache.rs", "node.newest() > min)", "(node.newest() > min || $on && node.newest() == min))")],
-    },
-    Step {
-        name: "non-strict entry by the global time",
-        what: "on entry, equal is not newer",
-        edits: &[("raw/cache.rs", "tick.time > min || node", "tick.time > min || $on && tick.time == min && min > 0 || node")],
     },
     Step {
         name: "set publishes after its hand-over",
@@ -255,29 +135,6 @@ pub(crate) const STEPS: &[Step] = &[
         )],
     },
     Step {
-        name: "the clock before the record",
-        what: "an old record does not pass for globally fresh",
-        edits: &[(
-            "raw/cache.rs",
-            "        let mut tick = self.clock.tick(&guard);
-        loop {
-            let slot = self.find(key, hash, &guard);
-            let node = slot.and_then(|slot| self.current(slot, &guard));",
-            "        let mut tick = self.clock.tick(&guard);
-        loop {
-            let slot = self.find(key, hash, &guard);
-            let node = slot.and_then(|slot| self.current(slot, &guard));
-            if $on {
-                tick = self.clock.tick(&guard);
-            }",
-        )],
-    },
-    Step {
-        name: "two looks at the clock",
-        what: "\"not fresh\" holds at one instant",
-        edits: &[("raw/cache.rs", "if std::ptr::eq(tick, again) {", "if $on || std::ptr::eq(tick, again) {")],
-    },
-    Step {
         name: "deciding a proposal by the clock",
         what: "a monotonic set counts only if the global time has not passed it when it is there",
         edits: &[(
@@ -314,69 +171,6 @@ pub(crate) const STEPS: &[Step] = &[
         )],
     },
     Step {
-        name: "the waker's second look",
-        what: "a result that came before the waker is found",
-        edits: &[(
-            "subscription.rs",
-            "waiter.register(cx.waker());
-            // Looked at again: the result may have come before the waker.
-            if let Some(result) = self.try_get() {",
-            "waiter.register(cx.waker());
-            // Looked at again: the result may have come before the waker.
-            if let Some(result) = self.try_get().filter(|_| !$on) {",
-        )],
-    },
-    Step {
-        name: "the last waker counts",
-        what: "a re-poll with another waker replaces the first",
-        edits: &[(
-            "raw/waiter.rs",
-            "Some(before) if before.will_wake(waker) => before,",
-            "Some(before) if $on || before.will_wake(waker) => before,",
-        )],
-    },
-    Step {
-        name: "the waker goes with its wait",
-        what: "a dropped subscription drops its waker at once",
-        edits: &[(
-            "subscription.rs",
-            "                home.cancel(waiter);
-            }
-            drop(waiter.take_waker());",
-            "                home.cancel(waiter);
-            }
-            if !$on {
-                drop(waiter.take_waker());
-            }",
-        )],
-    },
-    Step {
-        name: "waking a parked thread",
-        what: "who sleeps is woken",
-        edits: &[("raw/waiter.rs", "if before & (PARKED | WOKEN) == PARKED {", "if !$on && before & (PARKED | WOKEN) == PARKED {")],
-    },
-    Step {
-        name: "telling after deciding",
-        what: "who is woken finds the result",
-        edits: &[(
-            "raw/waiter.rs",
-            "            let outcome = self.outcome.clone();
-            waiter.offer(",
-            "            if $on {
-                panics.catch(|| waiter.tell());
-            }
-            let outcome = self.outcome.clone();
-            waiter.offer(",
-        ),
-        (
-            "raw/waiter.rs",
-            "            panics.catch(|| waiter.tell());\n        }\n",
-            "            if !$on {
-                panics.catch(|| waiter.tell());
-            }\n        }\n",
-        )],
-    },
-    Step {
         name: "freezing the old words",
         what: "no writer changes a bucket that is being migrated",
         edits: &[("raw/index.rs", "*word = freeze(&prev.buckets[i]);", "*word = if $on { load(&prev.buckets[i]) } else { freeze(&prev.buckets[i]) };")],
@@ -400,5 +194,243 @@ pub(crate) const STEPS: &[Step] = &[
         name: "migrating the whole unit before a release",
         what: "the old table does not lead to what is freed",
         edits: &[("raw/index.rs", "self.migrate_for(gone.hash);", "if !$on { self.migrate_for(gone.hash); }")],
+    },
+    Step {
+        name: "second look at the clock",
+        what: "a wait that is registered while update_time or close passes by asks anew",
+        edits: &[(
+            "raw/waits.rs",
+            "fence(Ordering::SeqCst);
+            if !ptr::eq(tick, self.clock.tick(guard)) {",
+            "fence(Ordering::SeqCst);
+            if !$on && !ptr::eq(tick, self.clock.tick(guard)) {",
+        )],
+    },
+    Step {
+        name: "a late close is found",
+        what: "a wait that is registered while close passes by ends",
+        edits: &[(
+            "raw/waits.rs",
+            "if let Some(over) = Wait::over(tick, node, min) {
+                    return Some(over);",
+            "if let Some(over) = Wait::over(tick, node, min)
+                    && !($on && matches!(over, Wait::Over(Outcome::Closed)))
+                {
+                    return Some(over);",
+        )],
+    },
+    Step {
+        name: "listing before the swap",
+        what: "who finds a waiter's node can rely on its listing",
+        edits: &[
+            (
+                "raw/waits.rs",
+                "let listing = ready.listing(slot, old, guard);\n            let waiter",
+                "let unlisted = $on && old.listing().is_none();
+            let listing = if unlisted { super::waiting::Listing::of(slot.hash()) } else { ready.listing(slot, old, guard) };
+            let waiter",
+            ),
+            (
+                "raw/waits.rs",
+                "ready.used(&listing);",
+                "ready.used(&listing);
+            if unlisted {
+                let guard = &pin();
+                self.waiting.put(&unsafe { Slot::to_arc(slot) }, &listing, guard);
+            }",
+            ),
+            (
+                "raw/waiting.rs",
+                "impl Listing {",
+                "impl Listing {
+    pub(crate) fn of(hash: u64) -> Arc<Self> {
+        Arc::new(Listing { gone: AtomicBool::new(false), shard: hash as usize % SHARDS })
+    }
+",
+            ),
+            (
+                "raw/waiting.rs",
+                "impl<T> WaitingSet<T> {",
+                "impl<T> WaitingSet<T> {
+    pub(crate) fn put(&self, slot: &Arc<T>, listing: &Arc<Listing>, guard: &Guard) {
+        self.change(listing.shard, guard, |roll| {
+            let (members, gone) = roll.map_or((List::EMPTY, 0), |r| (r.members.clone(), r.gone));
+            let member = Member { listing: Arc::clone(listing), slot: Arc::clone(slot) };
+            Some(Roll { members: members.push(member, 0), gone })
+        });
+    }
+",
+            ),
+            ("raw/waits.rs", "use super::slot::Slot;", "use super::index::Entry;\nuse super::slot::Slot;"),
+        ],
+    },
+    Step {
+        name: "finishing the own hand-over of set",
+        what: "who is named is told before set returns",
+        edits: &[(
+            "raw/writes.rs",
+            "        drop(ready);
+        if let Some(work) = work {
+            work.finish(&mut panics);
+        }",
+            "        drop(ready);
+        if let Some(work) = work.filter(|_| !$on) {
+            work.finish(&mut panics);
+        }",
+        )],
+    },
+    Step {
+        name: "claiming from the waiter's side",
+        what: "a wait that is named is ready for its owner even if the caller was stopped",
+        edits: &[("raw/waits.rs", "        let guard = pin();
+        if waiter.is_waiting() {", "        let guard = pin();
+        if waiter.is_waiting() && !$on {")],
+    },
+    Step {
+        name: "wake and look again",
+        what: "a waiter gets the snapshot that woke it, not what is there when it looks",
+        edits: &[
+            (
+                "raw/waits.rs",
+                "    fn cancel(&self, waiter: &Waiter<V>);",
+                "    fn cancel(&self, waiter: &Waiter<V>);
+    /// The record as it is now.
+    fn look_again(&self, waiter: &Waiter<V>) -> Option<Arc<super::node::Node<V>>>;",
+            ),
+            (
+                "raw/waits.rs",
+                "    fn cancel(&self, waiter: &Waiter<V>) {",
+                "    fn look_again(&self, waiter: &Waiter<V>) -> Option<Arc<super::node::Node<V>>> {
+        let guard = pin();
+        let slot = unsafe { &*waiter.slot.cast::<Slot<K, V>>() };
+        self.current(slot, &guard).filter(|node| node.is_record()).map(Current::to_arc)
+    }
+
+    fn cancel(&self, waiter: &Waiter<V>) {",
+            ),
+            (
+                "subscription.rs",
+                "outcome.map(result)",
+                "outcome.map(|outcome| match outcome {
+                    Outcome::Snapshot(_) if $on => match home.upgrade().and_then(|home| home.look_again(waiter)) {
+                        Some(node) => result(Outcome::Snapshot(node)),
+                        None => result(outcome),
+                    },
+                    outcome => result(outcome),
+                })",
+            ),
+        ],
+    },
+    Step {
+        name: "non-strict entry by the record",
+        what: "on entry, equal is not newer",
+        edits: &[("raw/cache.rs", "record.newest() > min)", "(record.newest() > min || $on && record.newest() == min))")],
+    },
+    Step {
+        name: "non-strict entry by the global time",
+        what: "on entry, equal is not newer",
+        edits: &[("raw/cache.rs", "let fresh = tick.time > min ||", "let fresh = tick.time > min || $on && tick.time == min && min > 0 ||")],
+    },
+    Step {
+        name: "time and record at one instant, to read",
+        what: "an answer that rests on both holds at one instant",
+        edits: &[("raw/cache.rs", "if std::ptr::eq(tick, again) {", "if $on || std::ptr::eq(tick, again) {")],
+    },
+    Step {
+        name: "time and record at one instant, to register",
+        what: "an answer that rests on both holds at one instant",
+        edits: &[(
+            "raw/waits.rs",
+            "if !ptr::eq(tick, self.clock.tick(guard)) {
+                return None;
+            }",
+            "if !$on && !ptr::eq(tick, self.clock.tick(guard)) {
+                return None;
+            }",
+        )],
+    },
+    Step {
+        name: "the waker's second look",
+        what: "a result that came before the waker is found",
+        edits: &[(
+            "subscription.rs",
+            "// Looked at again: the result may have come before the waker.
+            if let Some(result) = self.try_get() {",
+            "if let Some(result) = self.try_get().filter(|_| !$on) {",
+        )],
+    },
+    Step {
+        name: "the last waker counts",
+        what: "a re-poll with another waker replaces the first",
+        edits: &[(
+            "raw/bell.rs",
+            "Some(before) if before.will_wake(waker) => before,",
+            "Some(before) if $on || before.will_wake(waker) => before,",
+        )],
+    },
+    Step {
+        name: "the waker goes with its wait",
+        what: "a dropped subscription drops its waker at once",
+        edits: &[(
+            "subscription.rs",
+            "                home.cancel(waiter);
+            }
+            drop(waiter.bell.take_waker());",
+            "                home.cancel(waiter);
+            }
+            if !$on {
+                drop(waiter.bell.take_waker());
+            }",
+        )],
+    },
+    Step {
+        name: "waking a parked thread",
+        what: "who sleeps is woken",
+        edits: &[("raw/bell.rs", "if before & (PARKED | WOKEN) == PARKED {", "if !$on && before & (PARKED | WOKEN) == PARKED {")],
+    },
+    Step {
+        name: "threads are told after deciding",
+        what: "who is woken finds the result",
+        edits: &[(
+            "raw/waiter.rs",
+            "            let outcome = self.outcome.clone();
+            waiter.offer(outcome.unwrap_or_else(|| Outcome::Snapshot(Arc::clone(carrier))));
+            waiter.bell.ring_threads();",
+            "            if $on {
+                waiter.bell.ring_threads();
+            }
+            let outcome = self.outcome.clone();
+            waiter.offer(outcome.unwrap_or_else(|| Outcome::Snapshot(Arc::clone(carrier))));
+            if !$on {
+                waiter.bell.ring_threads();
+            }",
+        )],
+    },
+    Step {
+        name: "tasks are told after deciding",
+        what: "who is woken finds the result",
+        edits: &[(
+            "raw/waiter.rs",
+            "        self.offer(carrier);
+        // After",
+            "        if $on {
+            for waiter in self.waiters.iter() {
+                panics.catch(|| waiter.bell.ring_task());
+            }
+        }
+        self.offer(carrier);
+        // After",
+        ),
+        (
+            "raw/waiter.rs",
+            "        for waiter in self.waiters.iter() {
+            panics.catch(|| waiter.bell.ring_task());
+        }
+        // Release",
+            "        for waiter in self.waiters.iter().filter(|_| !$on) {
+            panics.catch(|| waiter.bell.ring_task());
+        }
+        // Release",
+        )],
     },
 ];
