@@ -43,7 +43,9 @@ impl Build<'_> {
     pub(crate) fn run(&self) -> anyhow::Result<PathBuf> {
         let target = target_dir().join(self.target);
         // Whatever RUSTFLAGS the caller has would take the place of the cfgs: they are set here.
-        let flags: Vec<String> = self.cfgs.iter().map(|cfg| format!("--cfg {cfg}")).collect();
+        // Never empty: then those of the directory's configuration would count.
+        let mut flags = vec!["-Cdebug-assertions=yes".to_string()];
+        flags.extend(self.cfgs.iter().map(|cfg| format!("--cfg {cfg}")));
         let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .current_dir(self.workspace)
             .env("RUSTFLAGS", flags.join(" "))

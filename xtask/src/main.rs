@@ -3,11 +3,14 @@
 //! A command is a file with its `Args` and a `run`; to add one, add a module and a line to
 //! [`Command`].
 
+mod asan;
 mod bench;
 mod cargo;
 mod ci;
-
+mod dependent;
+mod histories;
 mod loom;
+mod shuttle;
 
 use std::process::ExitCode;
 
@@ -35,6 +38,14 @@ enum Command {
     Ci(ci::Args),
     /// Explore small programs exhaustively under loom.
     Loom(loom::Args),
+    /// Check the example of a dependent that runs loom on itself.
+    Dependent(dependent::Args),
+    /// Run longer programs under shuttle's random schedulers.
+    Shuttle(shuttle::Args),
+    /// Judge what real threads did.
+    Histories(histories::Args),
+    /// Run the tests under AddressSanitizer (needs a nightly toolchain).
+    Asan(asan::Args),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +53,10 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args),
         Command::Ci(args) => ci::run(args),
         Command::Loom(args) => loom::run(args),
+        Command::Dependent(args) => dependent::run(args),
+        Command::Shuttle(args) => shuttle::run(args),
+        Command::Histories(args) => histories::run(args),
+        Command::Asan(args) => asan::run(args),
     };
     match verdict {
         Ok(true) => ExitCode::SUCCESS,
