@@ -977,6 +977,7 @@ fn beyond_the_kubelet(runner: &mut Runner, table: &mut Table) {
     let swapped = arc_swap::ArcSwap::new(ours.0.view());
     let _idle = (
         watched.0.view(),
+        watched.0.changes(),
         keys.iter()
             .map(|key| watched.0.track(key))
             .collect::<Vec<_>>(),
@@ -1002,8 +1003,52 @@ fn beyond_the_kubelet(runner: &mut Runner, table: &mut Table) {
             Case::alone("view", || drop(black_box(ours.0.view()))),
             Case::alone("arc-swap", || drop(black_box(swapped.load()))),
             Case::alone("plain", || tick(&plain, &mut a)),
-            Case::alone("with a view and trackers", || tick(&watched, &mut b)),
+            Case::alone("watched", || tick(&watched, &mut b)),
         ],
+    );
+    let followed = filled::<Ours>(&keys);
+    let mut orders: [Order; 2] = std::array::from_fn(|_| Order::new(Pick::Uniform, KEYS, 9));
+    let [c, d] = &mut orders;
+    let mut times = [1_u64; 2];
+    let [tc, td] = &mut times;
+    let set = |cache: &Ours, order: &mut Order, time: &mut u64| {
+        *time += 1;
+        cache.set(&keys[order.next()], Status::new(*time), *time);
+    };
+    let over = AtomicBool::new(false);
+    let streamed = thread::scope(|scope| {
+        let mut changes = followed.0.changes();
+        let reader = scope.spawn({
+            let over = &over;
+            move || {
+                while !over.load(Relaxed) {
+                    drop(black_box(
+                        changes.wait_next_timeout(Duration::from_millis(1)),
+                    ));
+                }
+            }
+        });
+        let streamed = runner.interleave(
+            "a stream of changes",
+            60,
+            vec![
+                Case::alone("without a stream", || set(&plain, c, tc)),
+                Case::alone("with one reader", || set(&followed, d, td)),
+            ],
+        );
+        over.store(true, Relaxed);
+        reader.join().expect("the reader does not panic");
+        streamed
+    });
+    let bound = Bound::AtMost(2.0);
+    let names = ["with one reader", "without a stream"];
+    table.row(
+        "set beside one reader of the changes / without",
+        bound,
+        &streamed,
+        NANOS,
+        names,
+        time,
     );
     let bound = Bound::AtMost(0.15);
     let names = ["tracker", "HashMap"];
@@ -1025,7 +1070,7 @@ fn beyond_the_kubelet(runner: &mut Runner, table: &mut Table) {
         time,
     );
     let bound = Bound::AtMost(1.1);
-    let what = "update_time beside an old view and 1024 trackers / without";
-    let names = ["with a view and trackers", "plain"];
+    let what = "update_time beside a view, a stream and 1024 trackers not used / without";
+    let names = ["watched", "plain"];
     table.row(what, bound, &samples, NANOS, names, time);
 }
