@@ -79,7 +79,8 @@
 //! * `serde`: serialization of [`Timestamp`] and of the pod types.
 //! * `stream`: [`Changes`] is a `Stream`.
 //! * `--cfg podcache_loom`, in `RUSTFLAGS`: the crate runs on loom's atomics, for models of your own
-//!   that use a cache.
+//!   that use a cache; `loom-tests/dependent` in the repository is a worked example. With
+//!   `--cfg podcache_shuttle` beside it, on shuttle's.
 
 mod cache;
 mod changes;

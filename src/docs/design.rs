@@ -64,6 +64,12 @@
 //! It does not even take a later move: a subscription that is asked for its result looks into its
 //! slot first, and takes what it was named for.
 //!
+//! `update_time` often satisfies *all* waiters of a key that has a record. Then no new node is
+//! needed: it claims them where they are, by a flag of the node. A move *seals* that flag before
+//! its swap, so of the two exactly one decides what becomes of the waiters; and as long as they are
+//! not sealed, nobody has replaced the node, so its record is the key's at that instant. A claim is
+//! a hand-over like any other: everybody finishes it.
+//!
 //! Results come first, then threads are woken, and wakers are called last. They are foreign code:
 //! it runs without an epoch guard, and a panic in one is kept until everybody else is served.
 //!
@@ -103,8 +109,9 @@
 //! A slot is listed *before* the swap that adds its first waiter. In the other order a second
 //! waiter would find the first one's node, take it that the slot is listed, and be missed. A
 //! listing stays while the slot is visited: a call that took the list away would hide these slots
-//! from the next one. And it is given up by a move first, then marked, then thrown out when the
-//! marked outnumber the rest.
+//! from the next one. It also stays for the next waiter of the key, until an `update_time` finds it
+//! idle. And it is given up by a move first, then marked, then thrown out when the marked outnumber
+//! the rest.
 //!
 //! # The clock
 //!
@@ -195,15 +202,16 @@
 //!
 //! (One store of a new `Arc`, beside sleeping threads that have used the cell once; arc-swap 1.9,
 //! crossbeam-epoch 0.9, a virtual machine with two x86-64 cores, when the design was chosen. What
-//! counts is the slope; `cargo run --release -p podcache-benches -- ablations` measures it anew.) A
-//! load is 20 to 22 ns there, and 13 ns for the pin here, which the index needs anyway. And
-//! arc-swap does not run under loom, while crossbeam-epoch does: the swap that is checked is the
-//! swap that ships.
+//! counts is the slope; `cargo xtask bench ablations` measures it anew.) A load is 20 to 22 ns
+//! there, and 13 ns for the pin here, which the index needs anyway. And arc-swap does not run under
+//! loom, while crossbeam-epoch does: the swap that is checked is the swap that ships.
 //!
 //! # How it is checked
 //!
 //! * The sources run unchanged under loom (`--cfg podcache_loom`): small programs, all
-//!   interleavings up to a bound, each execution judged against a sequential model of the cache.
+//!   interleavings up to a bound, each execution judged against a sequential model of the cache;
+//!   under shuttle, longer programs with random schedules. Every ordering is weakened and every
+//!   step of the protocol left out in turn, to see which model notices.
 //! * Histories recorded on real threads are checked for linearizability with the algorithm of Wing
 //!   and Gong as improved by Lowe (WGL): `tests/linearizability.rs`.
 //! * Random programs in one thread are compared with the model step by step

@@ -39,10 +39,14 @@
 //!   comes first, the teller takes the waker out and calls it; if the teller's comes first, the
 //!   task's acquires what the teller did before, so the look at the result that follows finds it.
 //! * **Serving ‖ cancelling.** Both compare-and-swap the result from empty. One wins.
-//! * **The last insertion or removal ‖ a new table.** The number of slots is counted by
-//!   read-modify-writes; a writer counts and then looks at the table, an installer installs and
-//!   then reads the count by a read-modify-write. Of the two one comes first in the counter's order
-//!   and is seen by the other, so no table is left unfit for the number of its slots.
+//! * **Replacing a node ‖ claiming its waiters.** A move seals the node's waiters before its swap,
+//!   an `update_time` that satisfies them all claims them; both from *open*, by a compare-and-swap.
+//!   One wins.
+//! * **A removal ‖ a new table.** One takes a slot out, counts it, and looks at the table; the
+//!   other installs a table and then reads the count by a read-modify-write. If the removal counts
+//!   first, the installer reads the new number; if the installer reads first, its release is
+//!   acquired by the count, and the other finds the new table. So no table too large is left over.
+//!   (One too small is found by the next insertion.)
 //!
 //! # Fences
 //!
@@ -125,6 +129,7 @@
 //! * The failure side of a compare-and-swap whose caller loads again.
 //! * `is_settled`: what it guards was published by the swap that brought the node.
 //! * The claiming of chunks in a migration: it shares out work, the words carry the data.
+//! * A glance at the flag of a node's waiters: whoever would act on it decides by compare-and-swap.
 //! * "The sleepers have been woken": says only that waking them again is not needed.
 //! * Everything in a `drop` with `&mut self`.
 //!
