@@ -15,8 +15,10 @@ use podcache::{Cache, WritePolicy};
 
 const MIN: u64 = 50;
 
+type Ask = (&'static str, fn(&Cache<u8, Val>, u8) -> Option<Outcome>);
+
 /// The ways to ask that come back at once: each says whether the answer was fresh.
-const ASK: [(&str, fn(&Cache<u8, Val>, u8) -> Option<Outcome>); 7] = [
+const ASK: [Ask; 7] = [
     ("try_get_newer_than", |cache, key| {
         let got = cache.try_get_newer_than(&key, t(MIN));
         got.map(|snapshot| Outcome::Ready(Seen::of(&snapshot)))

@@ -21,9 +21,10 @@ const CROWD: usize = 10_000;
 const SPARE: u64 = u64::MAX;
 
 type Wait = Subscription<Val>;
+type Order = (&'static str, fn(Vec<Wait>) -> Vec<Wait>);
 
 /// In which order the crowd leaves: each takes them apart into the order of their leaving.
-const ORDERS: [(&str, fn(Vec<Wait>) -> Vec<Wait>); 5] = [
+const ORDERS: [Order; 5] = [
     ("first come, first gone", |waits| waits),
     ("last come, first gone", |mut waits| {
         waits.reverse();
@@ -244,7 +245,7 @@ fn crowds_leave_while_they_are_served() {
                 let mut ts = 0;
                 while !done.load(SeqCst) {
                     match ts % 3 {
-                        0 => drop(cache.set(&1, Val(ts), t(ts % 7))),
+                        0 => _ = cache.set(&1, Val(ts), t(ts % 7)),
                         1 => cache.set_observed_time(&1, t(ts % 7)),
                         _ => cache.update_time(t(ts % 7)),
                     }
@@ -285,4 +286,50 @@ fn blocked_threads_that_time_out_together_leave_nothing() {
     assert_eq!(cache.waiters(), 1);
     cache.update_time(t(5));
     assert!(ready(&stays).is_some());
+}
+
+#[test]
+fn a_huge_crowd_fits_on_a_small_stack() {
+    let _alone = alone();
+    let _dog = Watchdog::start();
+    const HUGE: usize = 100_000;
+    // Whoever takes a long list apart must not do so one inside the other.
+    let ends: [fn(Cache<u64, Val>); 5] = [
+        |cache| cache.set_observed_time(&1, t(5)),
+        |cache| cache.update_time(t(5)),
+        |cache| _ = cache.set(&1, Val(1), t(5)),
+        |cache| cache.close(),
+        drop,
+    ];
+    let small = || std::thread::Builder::new().stack_size(64 * 1_024);
+    std::thread::scope(|scope| {
+        for end in ends {
+            let run = move || {
+                let cache: Cache<u64, Val> = Cache::new();
+                let waits = crowd(&cache, HUGE);
+                end(cache);
+                assert!(waits.iter().all(|wait| wait.try_get().is_some()));
+            };
+            small().spawn_scoped(scope, run).unwrap().join().unwrap();
+        }
+        let leave = || {
+            let cache: Cache<u64, Val> = Cache::new();
+            drop(crowd(&cache, HUGE));
+            assert_eq!(cache.waiters(), 0);
+        };
+        small().spawn_scoped(scope, leave).unwrap().join().unwrap();
+        let everywhere = || {
+            let cache: Cache<u64, Val> = Cache::new();
+            let waits: Vec<_> = (0..HUGE as u64)
+                .map(|key| cache.subscribe(&key, t(5)))
+                .collect();
+            cache.update_time(t(5));
+            assert!(waits.iter().all(|wait| ready(wait).is_some()));
+        };
+        small()
+            .spawn_scoped(scope, everywhere)
+            .unwrap()
+            .join()
+            .unwrap();
+    });
 }

@@ -15,12 +15,14 @@ use common::{POLICIES, cache_with, eventually, t};
 use podcache::{Cache, Subscription};
 
 type Hostile = Cache<TrapKey, TrapVal>;
+type Lookup = fn(&Hostile, &TrapKey);
+type Call = fn(&Hostile);
 
 const PRESENT: TrapKey = TrapKey(1);
 const MISSING: TrapKey = TrapKey(2);
 
 /// Every call that looks a key up, on a key that may be present or missing.
-const LOOKUPS: [(&str, fn(&Hostile, &TrapKey)); 13] = [
+const LOOKUPS: [(&str, Lookup); 13] = [
     ("get", |c, k| drop(c.get(k))),
     ("try_get_newer_than", |c, k| {
         drop(c.try_get_newer_than(k, t(9)))
@@ -36,13 +38,13 @@ const LOOKUPS: [(&str, fn(&Hostile, &TrapKey)); 13] = [
     ("get_newer_than_timeout", |c, k| {
         drop(c.get_newer_than_timeout(k, t(9), Duration::ZERO));
     }),
-    ("set", |c, k| drop(c.set(k, TrapVal::new(8), t(8)))),
-    ("older set", |c, k| drop(c.set(k, TrapVal::new(8), t(1)))),
+    ("set", |c, k| _ = c.set(k, TrapVal::new(8), t(8))),
+    ("older set", |c, k| _ = c.set(k, TrapVal::new(8), t(1))),
     ("set_observed_time", |c, k| c.set_observed_time(k, t(8))),
-    ("delete", |c, k| drop(c.delete(k))),
-    ("delete_at", |c, k| drop(c.delete_at(k, t(8)))),
-    ("contains", |c, k| drop(c.contains(k))),
-    ("pin", |c, k| drop(c.pin().get(k))),
+    ("delete", |c, k| _ = c.delete(k)),
+    ("delete_at", |c, k| _ = c.delete_at(k, t(8))),
+    ("contains", |c, k| _ = c.contains(k)),
+    ("pin", |c, k| _ = c.pin().get(k)),
     ("read-only get", |c, k| drop(c.read_only().get(k))),
 ];
 
@@ -138,8 +140,8 @@ fn default_panics_in_a_read() {
 }
 
 /// The calls that wake, with a time of 5.
-const WAKING: [(&str, fn(&Hostile)); 3] = [
-    ("set", |c| drop(c.set(&PRESENT, TrapVal::new(8), t(5)))),
+const WAKING: [(&str, Call); 3] = [
+    ("set", |c| _ = c.set(&PRESENT, TrapVal::new(8), t(5))),
     ("set_observed_time", |c| c.set_observed_time(&PRESENT, t(5))),
     ("update_time", |c| c.update_time(t(5))),
 ];
@@ -211,7 +213,7 @@ fn some_wakers_panic(bad: impl Fn(usize) -> bool) {
     let calls = WAKING
         .iter()
         .copied()
-        .chain([("close", (|c| c.close()) as fn(&Hostile))]);
+        .chain([("close", (|c| c.close()) as Call)]);
     for (name, call) in calls {
         let cache: Hostile = Cache::new();
         let spread = ["update_time", "close"].contains(&name);

@@ -64,13 +64,15 @@ fn one_update_wakes_them_all() {
 
 #[test]
 fn sets_wake_them_key_by_key() {
-    all_at_once(|cache| (0..KEYS).for_each(|key| drop(cache.set(&key, Val(key), t(5)))));
+    all_at_once(|cache| (0..KEYS).for_each(|key| _ = cache.set(&key, Val(key), t(5))));
 }
 
 #[test]
 fn close_lets_them_all_go() {
     all_at_once(|cache| cache.close());
 }
+
+type Wait = fn(&Cache<u64, Val>) -> bool;
 
 /// The kernel's account of the time that the calling thread has spent on a processor.
 #[cfg(target_os = "linux")]
@@ -85,7 +87,7 @@ fn own_cpu_time() -> Duration {
 fn a_waiting_thread_uses_no_cpu() {
     let _dog = Watchdog::start();
     let cache: Cache<u64, Val> = Cache::new();
-    let waits: [fn(&Cache<u64, Val>) -> bool; 4] = [
+    let waits: [Wait; 4] = [
         |c| c.get_newer_than(&1, t(5)).is_ok(),
         |c| {
             c.get_newer_than_timeout(&1, t(5), Duration::from_secs(3_600))

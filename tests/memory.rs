@@ -91,7 +91,7 @@ fn values_that_are_replaced_do_not_pile_up() {
         match n % 4 {
             0 => cache.set_observed_time(&(n % 100), t(n)),
             1 => cache.update_time(t(n)),
-            _ => drop(cache.set(&(n % 100), Val(n), t(n))),
+            _ => _ = cache.set(&(n % 100), Val(n), t(n)),
         }
         if n % 10_000 == 0 {
             assert!(
@@ -138,7 +138,7 @@ fn keys_that_pass_through_do_not_pile_up() {
                 cache.delete(&window.pop_front().unwrap());
             }
             // A relist now and then, which is also what lets Monotonic forget the dead.
-            if n % 500 == 0 {
+            if n.is_multiple_of(500) {
                 cache.update_time(t(n));
             }
         };

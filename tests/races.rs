@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use common::model::Seen;
-use common::race::Race;
+use common::race::{Race, Runner};
 use common::values::Val;
 use common::wakers::{TestWaker, block_on, is_closed, ready};
 use common::watchdog::Watchdog;
@@ -15,12 +15,15 @@ use common::{rounds, t};
 use podcache::{Cache, ReadCache, Snapshot, Subscription, WaitError};
 
 type Waited = Result<Snapshot<Val>, WaitError>;
+type Wait = fn(&ReadCache<u8, Val>) -> Waited;
+type Call = fn(&Cache<u8, Val>);
+type Caller<'a> = &'a (dyn Fn(&Cache<u8, Val>) + Sync);
 
 const AGES: Duration = Duration::from_secs(3600);
 const ROUNDS: usize = 10_000;
 
 /// The ways to wait, each of which registers and then stays until it is served.
-const WAITS: [(&str, fn(&ReadCache<u8, Val>) -> Waited); 4] = [
+const WAITS: [(&str, Wait); 4] = [
     ("blocking", |cache| cache.get_newer_than(&1, t(5))),
     ("timed", |cache| {
         cache.get_newer_than_timeout(&1, t(5), AGES)
@@ -152,7 +155,7 @@ fn register_against_the_drop_of_the_last_cache() {
 #[test]
 fn park_against_each_call_at_the_equal_time() {
     let _dog = Watchdog::start();
-    let calls: [(&str, fn(&Cache<u8, Val>)); 3] = [
+    let calls: [(&str, Call); 3] = [
         ("set", |cache| assert!(cache.set(&1, Val(2), t(5)))),
         ("set_observed_time", |cache| {
             cache.set_observed_time(&1, t(5))
@@ -197,7 +200,7 @@ fn park_against_each_call_at_the_equal_time() {
 #[test]
 fn the_last_status_reaches_its_waiter_whatever_follows() {
     let _dog = Watchdog::start();
-    let follow: [(&str, fn(&Cache<u8, Val>)); 3] = [
+    let follow: [(&str, Call); 3] = [
         ("delete", |cache| assert!(cache.delete(&1))),
         ("older set", |cache| assert!(cache.set(&1, Val(9), t(1)))),
         ("close", |cache| cache.close()),
@@ -257,7 +260,7 @@ fn register_against_set_and_delete_at_once() {
 
 /// Several waiters on several keys, and several calls that name them: after each call returns, the
 /// caller finds all whom it named ready, whoever served them.
-fn ready_when_each_returns(calls: &[&(dyn Fn(&Cache<u8, Val>) + Sync)], keys: u8, per_key: usize) {
+fn ready_when_each_returns(calls: &[Caller<'_>], keys: u8, per_key: usize) {
     let _dog = Watchdog::start();
     type Set = (Cache<u8, Val>, Vec<Subscription<Val>>);
     let runners: Vec<_> = calls
@@ -271,7 +274,7 @@ fn ready_when_each_returns(calls: &[&(dyn Fn(&Cache<u8, Val>) + Sync)], keys: u8
             }
         })
         .collect();
-    let runners: Vec<&(dyn Fn(&Set) + Sync)> = runners.iter().map(|r| r as _).collect();
+    let runners: Vec<Runner<'_, Set>> = runners.iter().map(|r| r as _).collect();
     Race::new(rounds(ROUNDS), |round| {
         let cache = Cache::new();
         let waits = (1..=keys).flat_map(|key| vec![key; per_key]);
@@ -294,25 +297,23 @@ fn update_against_update() {
 
 #[test]
 fn three_updates() {
-    let updates: [&(dyn Fn(&Cache<u8, Val>) + Sync); 3] =
-        [&|c| c.update_time(t(7)), &|c| c.update_time(t(6)), &|c| {
-            c.update_time(t(5))
-        }];
+    let updates: [Caller<'_>; 3] = [&|c| c.update_time(t(7)), &|c| c.update_time(t(6)), &|c| {
+        c.update_time(t(5))
+    }];
     ready_when_each_returns(&updates, 8, 1);
 }
 
 #[test]
 fn set_against_set() {
-    let sets: [&(dyn Fn(&Cache<u8, Val>) + Sync); 2] =
-        [&|c| assert!(c.set(&1, Val(2), t(6))), &|c| {
-            assert!(c.set(&1, Val(3), t(5)))
-        }];
+    let sets: [Caller<'_>; 2] = [&|c| assert!(c.set(&1, Val(2), t(6))), &|c| {
+        assert!(c.set(&1, Val(3), t(5)))
+    }];
     ready_when_each_returns(&sets, 1, 8);
 }
 
 #[test]
 fn set_against_observation_and_update() {
-    let calls: [&(dyn Fn(&Cache<u8, Val>) + Sync); 3] = [
+    let calls: [Caller<'_>; 3] = [
         &|c| assert!(c.set(&1, Val(2), t(6))),
         &|c| c.set_observed_time(&1, t(5)),
         &|c| c.update_time(t(5)),
@@ -323,7 +324,7 @@ fn set_against_observation_and_update() {
 #[test]
 fn observation_against_delete_and_update() {
     let deleted = AtomicUsize::new(0);
-    let calls: [&(dyn Fn(&Cache<u8, Val>) + Sync); 2] = [
+    let calls: [Caller<'_>; 2] = [
         &|c| {
             deleted.fetch_add(usize::from(c.delete(&1)), SeqCst);
             c.set_observed_time(&1, t(5));
@@ -370,7 +371,7 @@ fn close_against_update() {
 #[test]
 fn set_against_cancel() {
     let _dog = Watchdog::start();
-    let calls: [fn(&Cache<u8, Val>); 3] = [
+    let calls: [Call; 3] = [
         |cache| assert!(cache.set(&1, Val(2), t(5))),
         |cache| cache.set_observed_time(&1, t(5)),
         |cache| cache.update_time(t(5)),

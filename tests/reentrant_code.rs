@@ -20,16 +20,16 @@ fn a_waker_calls_every_operation_on_its_own_and_on_other_keys() {
         |c| drop(c.get(&1)),
         |c| assert!(c.set(&1, Val(99), t(1))),
         |c| assert!(c.set(&1, Val(99), t(9))),
-        |c| drop(c.delete(&1)),
+        |c| _ = c.delete(&1),
         |c| c.set_observed_time(&1, t(9)),
         |c| c.update_time(t(9)),
         |c| drop(c.subscribe(&1, t(20))),
-        |c| (10..200).for_each(|key| drop(c.set(&key, Val(key), t(1)))),
+        |c| (10..200).for_each(|key| _ = c.set(&key, Val(key), t(1))),
         |c| c.close(),
     ];
     for (n, inside) in inside.into_iter().enumerate() {
         let calls: [fn(&Cache<u64, Val>); 4] = [
-            |c| drop(c.set(&1, Val(1), t(5))),
+            |c| _ = c.set(&1, Val(1), t(5)),
             |c| c.set_observed_time(&1, t(5)),
             |c| c.update_time(t(5)),
             |c| c.close(),
@@ -147,7 +147,7 @@ fn a_value_calls_the_cache_when_it_is_dropped() {
             });
         }
     });
-    let churn = || drop(cache.set(&1, LastWill(Some(will)), t(1)));
+    let churn = || _ = cache.set(&1, LastWill(Some(will)), t(1));
     eventually(churn, || WILLS.load(SeqCst) > 2_000);
     assert_eq!(cache.waiters(), 0);
 }

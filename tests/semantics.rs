@@ -12,6 +12,8 @@ use common::watchdog::Watchdog;
 use podcache::{Cache, Subscription, Timestamp};
 use std::time::Duration;
 
+type Call = fn(&Cache<u8, Val>);
+
 fn seen(cache: &Cache<u8, Val>, key: u8) -> Seen {
     Seen::of(&cache.get(&key))
 }
@@ -322,7 +324,7 @@ fn waiters_counts_those_neither_woken_nor_gone() {
 fn the_same_question_after_an_equal_time_wake_waits_again() {
     let _dog = Watchdog::start();
     let cache: Cache<u8, Val> = Cache::new();
-    let wakes: [(&str, fn(&Cache<u8, Val>)); 3] = [
+    let wakes: [(&str, Call); 3] = [
         ("set", |c| assert!(c.set(&1, Val(1), t(5)))),
         ("set_observed_time", |c| c.set_observed_time(&1, t(5))),
         ("update_time", |c| c.update_time(t(5))),
@@ -345,7 +347,7 @@ fn the_same_question_after_an_equal_time_wake_waits_again() {
 
 #[test]
 fn what_comes_after_the_wake_does_not_change_what_the_waiter_gets() {
-    let after: [fn(&Cache<u8, Val>); 5] = [
+    let after: [Call; 5] = [
         |c| assert!(c.delete(&1)),
         |c| assert!(c.set(&1, Val(99), t(1))),
         |c| assert!(c.set(&1, Val(99), t(9))),

@@ -16,6 +16,7 @@ use common::{eventually, t};
 use podcache::{Cache, Subscription};
 
 type Slow = Cache<TrapKey, TrapVal>;
+type Victim = fn(&Slow);
 
 const PRESENT: TrapKey = TrapKey(1);
 const MISSING: TrapKey = TrapKey(2);
@@ -139,11 +140,11 @@ fn in_eq() {
     let cache = inhabited();
     let victims: [fn(&Slow); 6] = [
         |c| drop(c.get(&PRESENT)),
-        |c| drop(c.set(&PRESENT, TrapVal::new(8), t(5))),
-        |c| drop(c.delete(&PRESENT)),
+        |c| _ = c.set(&PRESENT, TrapVal::new(8), t(5)),
+        |c| _ = c.delete(&PRESENT),
         |c| c.set_observed_time(&PRESENT, t(5)),
         |c| drop(c.subscribe(&PRESENT, t(u64::MAX))),
-        |c| drop(c.pin().get(&PRESENT)),
+        |c| _ = c.pin().get(&PRESENT),
     ];
     for victim in victims {
         cache.set(&PRESENT, TrapVal::new(7), t(5));
@@ -191,7 +192,7 @@ fn in_the_drop_of_a_value_that_a_snapshot_was_the_last_to_hold() {
         })
         .collect();
     // Some other values first, so that the cache itself has let go of these.
-    let replace = || drop(cache.set(&PRESENT, TrapVal::counted(9, &live), t(5)));
+    let replace = || _ = cache.set(&PRESENT, TrapVal::counted(9, &live), t(5));
     (0..10_000).for_each(|_| replace());
     eventually(replace, || live.load(SeqCst) < 1_000);
     stopped_at(&cache, Place::DropValue, 2, || drop(kept));
@@ -274,7 +275,7 @@ fn in_the_drop_of_a_waker_that_a_poll_replaces() {
 #[test]
 fn in_a_waker() {
     let calls: [fn(&Slow); 4] = [
-        |c| drop(c.set(&PRESENT, TrapVal::new(8), t(5))),
+        |c| _ = c.set(&PRESENT, TrapVal::new(8), t(5)),
         |c| c.set_observed_time(&PRESENT, t(5)),
         |c| c.update_time(t(5)),
         |c| c.close(),
@@ -361,16 +362,14 @@ fn many_threads_at_once_in_all_places() {
     let _dog = Watchdog::start();
     let cache = inhabited();
     let gate = Gate::new();
-    let victims: [(Place, fn(&Slow)); 8] = [
+    let victims: [(Place, Victim); 8] = [
         (Place::Hash, |c| drop(c.get(&PRESENT))),
-        (Place::Hash, |c| {
-            drop(c.set(&PRESENT, TrapVal::new(1), t(1)))
-        }),
+        (Place::Hash, |c| _ = c.set(&PRESENT, TrapVal::new(1), t(1))),
         (Place::Eq, |c| drop(c.get(&PRESENT))),
-        (Place::Eq, |c| drop(c.set(&PRESENT, TrapVal::new(1), t(1)))),
+        (Place::Eq, |c| _ = c.set(&PRESENT, TrapVal::new(1), t(1))),
         (Place::Eq, |c| drop(c.subscribe(&PRESENT, t(u64::MAX)))),
         (Place::CloneKey, |c| {
-            drop(c.set(&TrapKey(50), TrapVal::new(1), t(1)))
+            _ = c.set(&TrapKey(50), TrapVal::new(1), t(1))
         }),
         (Place::CloneKey, |c| {
             drop(c.subscribe(&TrapKey(50), t(u64::MAX)))

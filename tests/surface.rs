@@ -86,7 +86,7 @@ where
     let _: Option<Snapshot<V>> = reader.try_get_newer_than(q, zero);
     let _: Waited<V> = reader.get_newer_than_timeout(q, zero, Duration::ZERO);
     let _: Waited<V> = reader.get_newer_than_deadline(q, zero, Instant::now());
-    let _: Subscription<V> = reader.subscribe(q, zero);
+    drop::<Subscription<V>>(reader.subscribe(q, zero));
     let _: Vec<(K, Snapshot<V>)> = reader.iter().collect();
     // Those without an end, on a wait that has one.
     cache.close();
