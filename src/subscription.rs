@@ -128,7 +128,9 @@ impl<V> Future for Subscription<V> {
 impl<V> Drop for Subscription<V> {
     fn drop(&mut self) {
         if let State::Registered { waiter, home } = &self.0 {
-            if let Some(home) = home.upgrade() {
+            if waiter.is_waiting()
+                && let Some(home) = home.upgrade()
+            {
                 home.cancel(waiter);
             }
             drop(waiter.bell.take_waker());
