@@ -2,17 +2,19 @@
 //!
 //! A count is the same on a noisy machine: the steadiest figure there is, though not a time.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context, bail};
 use podcache::Timestamp;
 
 use crate::alloc::Count;
-use crate::data::{KEYS, Order, Pick, Status, uuids};
+use crate::data::{Hasher, KEYS, Key, Order, Pick, Record, Status, uuids};
 use crate::harness::flush_epochs;
 use crate::peers::{
     CopyOnWrite, DashTable, OneLock, Ours, PapayaEvents, ParkingLot, Peer, SccTable, Snapshot, Std,
@@ -31,7 +33,7 @@ pub struct Cost {
 }
 
 /// The operations that are counted for every peer.
-pub const OPERATIONS: [&str; 7] = [
+const OPERATIONS: [&str; 7] = [
     "get",
     "get of a missing key",
     "set",
@@ -42,10 +44,17 @@ pub const OPERATIONS: [&str; 7] = [
 ];
 
 /// The operations that only we have.
-pub const OURS_ONLY: [&str; 3] = [
+const OURS_ONLY: [&str; 3] = [
     "pinned get",
     "try_get_newer_than, fresh",
     "get_newer_than, fresh",
+];
+
+/// Maps that cannot wait, for comparison, with the operations that are counted for each.
+const MAPS: [(&str, &[&str]); 3] = [
+    ("HashMap (read-only)", &["get"]),
+    ("papaya (map only)", &["get", "set"]),
+    ("RwLock<HashMap> (map only)", &["get", "set"]),
 ];
 
 /// The empty loop, which is taken off every count.
@@ -162,8 +171,54 @@ fn run_ours(operation: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn run_map(map: &str, operation: &str) -> anyhow::Result<()> {
+    let keys = uuids(KEYS);
+    let mut order = Order::new(Pick::Uniform, KEYS, 1);
+    let mut time = 1;
+    let record = |time| Record::new(Status::new(time), time);
+    let plain: HashMap<Key, Arc<Record>, Hasher> =
+        keys.iter().map(|key| (key.clone(), record(1))).collect();
+    let papaya = papaya::HashMap::with_capacity_and_hasher(KEYS, Hasher::default());
+    keys.iter()
+        .for_each(|key| drop(papaya.pin().insert(key.clone(), record(1))));
+    let locked = parking_lot::RwLock::new(plain.clone());
+    let op: &mut dyn FnMut() = match (map, operation) {
+        ("HashMap (read-only)", "get") => &mut || {
+            black_box(
+                plain
+                    .get(&keys[order.next()])
+                    .map(|record| record.status.generation),
+            );
+        },
+        ("papaya (map only)", "get") => &mut || {
+            let record = papaya.pin().get(&keys[order.next()]).cloned();
+            black_box(record.map(|record| record.status.generation));
+        },
+        ("papaya (map only)", "set") => &mut || {
+            time += 1;
+            papaya
+                .pin()
+                .insert(keys[order.next()].clone(), record(time));
+        },
+        ("RwLock<HashMap> (map only)", "get") => &mut || {
+            let record = locked.read().get(&keys[order.next()]).cloned();
+            black_box(record.map(|record| record.status.generation));
+        },
+        ("RwLock<HashMap> (map only)", "set") => &mut || {
+            time += 1;
+            let record = record(time);
+            if let Some(old) = locked.write().get_mut(&keys[order.next()]) {
+                *old = record;
+            }
+        },
+        _ => bail!("no peer or map is called {map}, or it has no {operation}"),
+    };
+    look_at(op);
+    Ok(())
+}
+
 /// The peers whose paths are counted.
-pub const PEERS: [&str; 8] = [
+const PEERS: [&str; 8] = [
     Ours::NAME,
     OneLock::<Std>::NAME,
     OneLock::<ParkingLot>::NAME,
@@ -186,8 +241,21 @@ pub fn run(peer: &str, operation: &str, calls: Option<u64>) -> anyhow::Result<()
         Some(5) => run_peer::<TableWatch<SccTable>>(operation),
         Some(6) => run_peer::<CopyOnWrite>(operation),
         Some(7) => run_peer::<WatchMap>(operation),
-        _ => bail!("no peer is called {peer}"),
+        _ => run_map(peer, operation),
     }
+}
+
+/// All that is counted: who does what.
+pub fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let peers = PEERS
+        .into_iter()
+        .flat_map(|peer| OPERATIONS.map(|operation| (peer, operation)));
+    let own = OURS_ONLY.map(|operation| (PEERS[0], operation));
+    let maps = MAPS
+        .into_iter()
+        .flat_map(|(map, operations)| operations.iter().map(move |&operation| (map, operation)));
+    let (ours, others): (Vec<_>, Vec<_>) = peers.partition(|(peer, _)| *peer == PEERS[0]);
+    ours.into_iter().chain(own).chain(others).chain(maps)
 }
 
 /// Whether callgrind can be had.

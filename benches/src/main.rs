@@ -257,33 +257,28 @@ fn instructions(options: &Options) -> anyhow::Result<()> {
         return Ok(());
     }
     let mut text = format!(
-        "{:<24} {:<28} {:>13} {:>8} {:>12}\n",
+        "{:<28} {:<28} {:>13} {:>8} {:>12}\n",
         "peer", "operation", "instructions", "locked", "allocations"
     );
     let mut table = "Per call, on one thread, after warming up.\n\n\
         | peer | operation | instructions | locked ones | allocations |\n|---|---|--:|--:|--:|\n"
         .to_owned();
-    for peer in instructions::PEERS {
-        let own = (peer == instructions::PEERS[0]).then_some(instructions::OURS_ONLY);
-        for operation in instructions::OPERATIONS
-            .into_iter()
-            .chain(own.into_iter().flatten())
-        {
-            if options.wants(&format!("{peer}: {operation}")) {
-                let cost = instructions::count(&options.out, peer, operation)?;
-                let [instructions, locked, allocations] =
-                    [cost.instructions, cost.locked, cost.allocations];
-                writeln!(
-                    text,
-                    "{peer:<24} {operation:<28} {instructions:>13.0} {locked:>8.2} {allocations:>12.2}"
-                )?;
-                let peer = peer.replace('<', "\\<");
-                writeln!(
-                    table,
-                    "| {peer} | {operation} | {instructions:.0} | {locked:.1} | {allocations:.1} |"
-                )?;
-            }
+    for (peer, operation) in instructions::paths() {
+        if !options.wants(&format!("{peer}: {operation}")) {
+            continue;
         }
+        let cost = instructions::count(&options.out, peer, operation)?;
+        let [instructions, locked, allocations] =
+            [cost.instructions, cost.locked, cost.allocations];
+        writeln!(
+            text,
+            "{peer:<28} {operation:<28} {instructions:>13.0} {locked:>8.2} {allocations:>12.2}"
+        )?;
+        let peer = peer.replace('<', "\\<");
+        writeln!(
+            table,
+            "| {peer} | {operation} | {instructions:.0} | {locked:.1} | {allocations:.1} |"
+        )?;
     }
     options.keep("instructions.md", &text, &table)
 }
