@@ -620,6 +620,7 @@ fn eight_threads(runner: &mut Runner, table: &mut Table) {
     const THREADS: usize = 8;
     const FIGURES: &[&str] = &[READS, WRITES, TAIL];
     const SETS: &str = "sets/s together";
+    const CORES: &str = "cores";
     /// Long enough that the scheduler takes every thread off its core a few times.
     const LENGTH: Duration = Duration::from_millis(60);
 
@@ -673,7 +674,8 @@ fn eight_threads(runner: &mut Runner, table: &mut Table) {
                 })
             })
             .collect();
-        vec![together(LENGTH, members).rate(0..THREADS)]
+        let done = together(LENGTH, members);
+        vec![done.rate(0..THREADS), done.cores()]
     }
 
     type StdLock = OneLock<Std>;
@@ -724,9 +726,9 @@ fn eight_threads(runner: &mut Runner, table: &mut Table) {
         "eight threads: sets",
         16,
         vec![
-            Case::new(OURS, &[SETS], || setting(&*ours, &keys)),
-            Case::new(StdLock::NAME, &[SETS], || setting(&*std, &keys)),
-            Case::new(ParkingLotLock::NAME, &[SETS], || {
+            Case::new(OURS, &[SETS, CORES], || setting(&*ours, &keys)),
+            Case::new(StdLock::NAME, &[SETS, CORES], || setting(&*std, &keys)),
+            Case::new(ParkingLotLock::NAME, &[SETS, CORES], || {
                 setting(&*parking_lot, &keys)
             }),
         ],

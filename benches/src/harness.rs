@@ -235,8 +235,17 @@ pub type Member<'a, R> = Box<dyn FnOnce(&Run) -> R + Send + 'a>;
 pub struct Together<R> {
     /// One result per thread.
     pub results: Vec<R>,
-    /// From the release of the threads until the last was through.
+    /// From the first thread that began until the last was through.
     pub took: Duration,
+    /// CPU time of all threads meanwhile.
+    pub cpu: Duration,
+}
+
+impl<R> Together<R> {
+    /// How many cores the threads had on average.
+    pub fn cores(&self) -> f64 {
+        self.cpu.as_secs_f64() / self.took.as_secs_f64()
+    }
 }
 
 impl Together<u64> {
@@ -247,38 +256,61 @@ impl Together<u64> {
 }
 
 /// Releases one thread per member at once and stops them after `length`. They are pinned to the
-/// cores in turn.
+/// cores in turn. What a thread does when it ends, after its member, is not looked at.
 pub fn together<R: Send>(length: Duration, members: Vec<Member<'_, R>>) -> Together<R> {
+    struct Done<R> {
+        result: R,
+        began: Instant,
+        ended: Instant,
+        cpu: Duration,
+    }
+
     let run = Run {
         stop: CachePadded::new(AtomicBool::new(false)),
         start: Barrier::new(members.len() + 1),
     };
-    thread::scope(|scope| {
+    let done: Vec<_> = thread::scope(|scope| {
+        let run = &run;
+        let start = |(at, member): (usize, Member<'_, R>)| {
+            pin_to_core(at);
+            run.start.wait();
+            let (began, cpu_before) = (Instant::now(), cpu_time());
+            let result = member(run);
+            Done {
+                result,
+                began,
+                ended: Instant::now(),
+                cpu: cpu_time() - cpu_before,
+            }
+        };
         let threads: Vec<_> = members
             .into_iter()
             .enumerate()
-            .map(|(at, member)| {
-                let run = &run;
-                scope.spawn(move || {
-                    pin_to_core(at);
-                    run.start.wait();
-                    member(run)
-                })
-            })
+            .map(|m| scope.spawn(move || start(m)))
             .collect();
         run.start.wait();
-        let start = Instant::now();
         thread::sleep(length);
         run.stop.store(true, Relaxed);
-        let results = threads
+        threads
             .into_iter()
             .map(|t| t.join().expect("a member does not panic"))
-            .collect();
-        Together {
-            results,
-            took: start.elapsed(),
-        }
-    })
+            .collect()
+    });
+    let began = done
+        .iter()
+        .map(|d| d.began)
+        .min()
+        .expect("there are members");
+    let ended = done
+        .iter()
+        .map(|d| d.ended)
+        .max()
+        .expect("there are members");
+    Together {
+        took: ended - began,
+        cpu: done.iter().map(|d| d.cpu).sum(),
+        results: done.into_iter().map(|d| d.result).collect(),
+    }
 }
 
 /// The cores this process may use.
