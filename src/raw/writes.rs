@@ -134,9 +134,7 @@ impl<K, V, S> Drop for Ready<'_, K, V, S> {
             self.take_back_listing(&pin());
         }
         if let Some(slot) = self.opened.take() {
-            let mut panics = Panics::default();
-            self.cache.visit(&slot, Call::Tidy, &mut panics);
-            panics.resume();
+            self.cache.retire_bare(&slot);
         }
     }
 }
@@ -171,6 +169,19 @@ impl<K, V> Clone for Call<'_, K, V> {
 impl<K, V> Copy for Call<'_, K, V> {}
 
 impl<K, V, S> RawCache<K, V, S> {
+    /// Retires a slot that was opened for a move that did not come. Another's move that was about
+    /// to come opens its own.
+    fn retire_bare(&self, slot: &Slot<K, V>) {
+        let guard = pin();
+        if let Some(old) = self.current(slot, &guard)
+            && !old.is_record()
+            && old.aux().is_none()
+        {
+            // If it fails somebody has come.
+            let _ = self.replace(slot, old, None, &guard);
+        }
+    }
+
     /// Ends waits on one slot, and clears away what nobody needs there any more. False if there
     /// was a record where none should be.
     pub(super) fn visit(
