@@ -325,24 +325,6 @@ fn a_forgotten_wait_that_was_served_holds_its_snapshot_only() {
 }
 
 #[test]
-fn a_forgotten_pin_holds_garbage_back_until_its_thread_ends() {
-    let _dog = Watchdog::start();
-    let cache: Cache<u64, TrapVal> = Cache::new();
-    let live = Live::default();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            cache.set(&1, TrapVal::counted(1, &live), t(1));
-            let pinned = cache.pin();
-            assert!(pinned.get(&1).is_some());
-            std::mem::forget(pinned);
-            cache.delete(&1);
-        });
-    });
-    eventually(|| traffic(&cache, &99), || live.load(SeqCst) == 0);
-    garbage_still_goes(&cache, 0);
-}
-
-#[test]
 fn a_forgotten_cache_stays_open() {
     let cache: Cache<u64, TrapVal> = Cache::new();
     let reader = cache.read_only();
