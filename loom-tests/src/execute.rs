@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use podcache::{Snapshot, Timestamp, WaitError, WritePolicy};
+use podcache::{Change, Snapshot, Timestamp, WaitError, WritePolicy};
 
 #[cfg(all(podcache_loom, not(podcache_shuttle)))]
 use loom::thread;
@@ -21,8 +21,8 @@ use std::thread;
 
 use crate::judge::{Call, History, Outcome};
 use crate::program::{Op, Program};
-use crate::spec::{End, Policy, Value, Wait};
-use crate::subject::{Bell, Spread, Status, Subject, Uid, Waiting, reading};
+use crate::spec::{End, Key, Policy, Value, Wait};
+use crate::subject::{Bell, Following, Spread, Status, Stream, Subject, Uid, Waiting, reading};
 
 /// Longer than any model runs: under loom and shuttle time passes when the model says so. With
 /// real threads, short enough that a time-out is a likely end.
@@ -85,6 +85,10 @@ struct Hands {
     strand: usize,
     cache: Option<Subject>,
     waits: BTreeMap<Wait, Arc<Waiting>>,
+    trackers: BTreeMap<Key, Following>,
+    stream: Option<Stream>,
+    /// What the stream has told so far.
+    told: BTreeMap<Key, Value>,
     bells: BTreeMap<(Wait, u8), Arc<Bell>>,
     polls: Vec<Polled>,
     /// How often the bells of a dropped subscription had rung.
@@ -148,6 +152,31 @@ impl Hands {
                 records.sort_by_key(|(key, _)| *key);
                 Outcome::Records(records)
             }
+            Op::Load(key) => {
+                let track = || cache().track(uid());
+                let tracker = self.trackers.entry(key).or_insert_with(track);
+                Outcome::Read(reading(tracker.load()))
+            }
+            Op::View => {
+                let view = cache().view();
+                let records = view.iter().map(|(uid, snapshot)| (uid.key(), snapshot));
+                let records = records.map(|(key, snapshot)| (key, reading(snapshot)));
+                Outcome::View(
+                    view.timestamp().as_nanos(),
+                    records
+                        .map(|(key, reading)| (key, reading.expect("a record")))
+                        .collect(),
+                )
+            }
+            Op::Watch => {
+                let stream = cache().changes();
+                self.stream = Some(stream);
+                Outcome::Done
+            }
+            Op::Drain => {
+                self.drain();
+                Outcome::Done
+            }
             Op::Len => Outcome::Count(cache().len()),
             Op::Global => Outcome::Time(cache().global_time().as_nanos()),
             Op::Waiters => Outcome::Count(cache().waiters()),
@@ -194,6 +223,20 @@ impl Hands {
         }
     }
 
+    /// Takes all that the stream has to tell.
+    fn drain(&mut self) {
+        let stream = self.stream.as_mut().expect("the thread has one");
+        while let Some(change) = stream.try_next() {
+            match change {
+                Change::Set { key, snapshot } => {
+                    self.told.insert(key.key(), snapshot.value().id());
+                }
+                Change::Deleted { key } => _ = self.told.remove(&key.key()),
+                other => panic!("a new kind of change: {other:?}"),
+            }
+        }
+    }
+
     fn poll(&mut self, wait: Wait, number: u8) -> Outcome {
         let bell = Arc::clone(self.bells.entry((wait, number)).or_default());
         let rung_before = bell.rung();
@@ -220,13 +263,23 @@ impl Hands {
     }
 
     /// What the thread that runs `ops` needs.
-    fn share(&self, strand: usize, ops: &[Op], with_cache: bool) -> Hands {
+    fn share(&mut self, strand: usize, ops: &[Op], with_cache: bool) -> Hands {
         let named = |wait: &Wait| ops.iter().any(|op| op.wait() == Some(*wait));
+        let loaded: Vec<Key> = self.trackers.keys().copied().collect();
+        let loaded = loaded
+            .into_iter()
+            .filter(|key| ops.contains(&Op::Load(*key)));
+        let trackers = loaded
+            .filter_map(|key| Some((key, self.trackers.remove(&key)?)))
+            .collect();
+        let stream = self.stream.take_if(|_| ops.contains(&Op::Drain));
         let waits = self.waits.iter().filter(|(wait, _)| named(wait));
         Hands {
             strand,
             cache: self.cache.clone().filter(|_| with_cache),
             waits: waits.map(|(wait, sub)| (*wait, Arc::clone(sub))).collect(),
+            trackers,
+            stream,
             ..Hands::default()
         }
     }
@@ -236,6 +289,32 @@ impl Hands {
             self.perform(*op, *value, clock);
         }
         self
+    }
+
+    /// Whoever has followed the changes knows what is there now.
+    fn check_streams(&mut self, hands: &mut [Hands]) {
+        let there = |made: &Made| match (made.op, &made.outcome) {
+            (Op::Get(key), Outcome::Read(Some(record))) => Some((key, record.value)),
+            _ => None,
+        };
+        let keys = self
+            .made
+            .iter()
+            .rev()
+            .skip_while(|made| !matches!(made.op, Op::Get(_)));
+        let keys = keys.take_while(|made| matches!(made.op, Op::Get(_)));
+        let records: BTreeMap<Key, Value> = keys.filter_map(there).collect();
+        for hands in hands
+            .iter_mut()
+            .chain([self])
+            .filter(|hands| hands.stream.is_some())
+        {
+            hands.drain();
+            assert_eq!(
+                hands.told, records,
+                "the stream of changes does not end in what is there"
+            );
+        }
     }
 
     /// What a waker is owed: to be called if the last poll left it and the wait has ended, never
@@ -405,6 +484,7 @@ pub fn execute(program: &Program, spread: Spread) -> History {
         for op in [Op::Global, Op::Len, Op::Waiters] {
             main.perform(op, 0, &clock);
         }
+        main.check_streams(&mut hands);
     }
 
     let history = record(
@@ -426,6 +506,9 @@ pub fn execute(program: &Program, spread: Spread) -> History {
     };
     hands.iter().for_each(|hands| hands.check_wakers(ended));
 
+    #[cfg(all(podcache_loom, not(crossbeam_loom)))]
+    check_leftovers(program, &main, &mut hands);
+
     // Nothing may keep a waker but the one who made it, nor a value, once all is gone.
     let mut bells = Vec::new();
     for hands in hands.iter_mut().chain([&mut main]) {
@@ -443,6 +526,45 @@ pub fn execute(program: &Program, spread: Spread) -> History {
         assert_eq!(Status::alive(), 0, "values leaked");
     }
     history
+}
+
+/// The cache remembers a key only for a record or a wait, but for a tombstone or what is bounded by
+/// the waits that are left.
+#[cfg(all(podcache_loom, not(crossbeam_loom)))]
+fn check_leftovers(program: &Program, main: &Hands, hands: &mut [Hands]) {
+    let buries = |op: Op| matches!(op, Op::Delete(_) | Op::DeleteAt(..));
+    let may_bury = program.policy == Policy::Monotonic && program.ops().any(buries);
+    if main.cache.is_none() || may_bury || program.ops().any(|op| op == Op::View) {
+        return;
+    }
+    for hands in hands {
+        hands.trackers.clear();
+        hands.stream = None;
+    }
+    let held = main.trackers.len() as isize;
+    podcache::model::free_garbage();
+    let needed = |made: &&Made| match (made.op, &made.outcome) {
+        (Op::Get(_), Outcome::Read(reading)) => reading.is_some(),
+        (Op::TryNow(_), outcome) => *outcome == Outcome::Wait(None),
+        _ => false,
+    };
+    let at_rest = main.made.iter().rev().take_while(|made| {
+        matches!(
+            made.op,
+            Op::Get(_) | Op::TryNow(_) | Op::Global | Op::Len | Op::Waiters
+        )
+    });
+    let needed: Vec<_> = at_rest.filter(needed).collect();
+    let waiting = needed
+        .iter()
+        .filter(|made| matches!(made.op, Op::TryNow(_)))
+        .count();
+    let most = (needed.len() + waiting) as isize + held;
+    assert!(
+        Uid::alive() <= most,
+        "{} keys are remembered for {most}",
+        Uid::alive()
+    );
 }
 
 /// The history of what the threads made.

@@ -119,6 +119,9 @@ fn units(setting: Setting, core: bool) -> Vec<Unit> {
         vec![Op::Pinned(A)],
         vec![Op::Try(A, 2)],
         vec![Op::Iter],
+        vec![Op::Load(A)],
+        vec![Op::View],
+        vec![Op::Watch],
         own(&[]),
         own(&[Op::Drop(OWN)]),
         own(&[Op::Block(OWN)]),
@@ -229,7 +232,7 @@ fn acts(unit: &Unit) -> bool {
     !unit.iter().all(|op| {
         matches!(
             op,
-            Op::Get(_) | Op::Pinned(_) | Op::Try(..) | Op::Iter | Op::TryNow(_)
+            Op::Get(_) | Op::Pinned(_) | Op::Try(..) | Op::Iter | Op::Load(_) | Op::TryNow(_)
         )
     })
 }
@@ -352,6 +355,16 @@ const CHOSEN: &[&str] = &[
     "set(a,3) || set(a,4) || get(a)",
     "set(a,3) || set(b,3) || delete(a)",
     "[set(a,1)] delete(a); set(b,1) || get(b); get(a)",
+    // Trackers, views and streams.
+    "[set(a,1); load(a)] load(a); load(a) || set(a,2)",
+    "[set(a,1); load(a)] load(a); load(a) || delete(a); set(a,2)",
+    "[set(a,1)] load(a); load(a) || delete(a) || set(a,2)",
+    "[set(a,1)] view || update(2); set(a,3)",
+    "[set(a,1)] view || view || update(2)",
+    "[set(a,1)] view; view || set(a,2); update(3)",
+    "[set(a,1); watch] drain; drain || set(a,2) || delete(a)",
+    "[watch] drain || set(a,1); delete(a) || set(b,1)",
+    "[set(a,1)] watch; drain || delete(a); set(a,2)",
     // Times: nobody sees one without what came before it.
     "set(a,1); update(3) || try(a,2)",
     "[update(3)] update(1); set(a,2) || try(a,2)",
@@ -473,7 +486,7 @@ pub fn random(seed: u64, threads: usize, calls: usize) -> Program {
                 0 | 1 => Op::Get(key),
                 2 => Op::Pinned(key),
                 3 | 4 => Op::Try(key, at),
-                5 => Op::Iter,
+                5 => [Op::Iter, Op::View, Op::Load(key), Op::Load(key)][random.below(4)],
                 6..=8 => Op::Set(key, at),
                 9 | 10 => Op::Observe(key, at),
                 11 | 12 => Op::Delete(key),

@@ -11,7 +11,8 @@
 //! * A wait that overlaps an `update_time` may be satisfied by it, though it was registered after.
 //! * `set`, `set_observed_time` and `update_time` decide at one instant what a wait gets, but the
 //!   waiter need not see it before a call that names it has returned.
-//! * `iter` reads every key at an instant of its own.
+//! * `iter` reads every key at an instant of its own. `view` does too, at any instant since the
+//!   statement of the global time that it names, even one before the call.
 //!
 //! What has to come before what is said per call: the order within a thread, spawning and joining,
 //! and for histories of real threads the clock.
@@ -41,6 +42,8 @@ pub enum Outcome {
     Count(usize),
     /// All records.
     Records(Vec<(Key, Record)>),
+    /// All records, as of a time.
+    View(Time, Vec<(Key, Record)>),
 }
 
 /// A call that was made, and what must have returned before it was.
@@ -82,6 +85,8 @@ enum Stage {
     Waking { owed: Vec<Wait>, reach: Reach },
     /// Going through the keys.
     Iterating(Vec<Key>),
+    /// The same for a view; with what each key has given since the view's time.
+    Viewing(Vec<(Key, Vec<Reading>)>),
 }
 
 /// Whom a call that is in effect may still decide.
@@ -238,6 +243,27 @@ impl History {
                     found(next);
                 }
             }
+            Stage::Viewing(rest) => {
+                let Outcome::View(_, records) = &call.outcome else {
+                    unreachable!("view")
+                };
+                // Where a key was read does not matter to the others: those that can be explained
+                // now are, and the others wait for what is to come.
+                let explained = |(key, given): &&(Key, Vec<Reading>)| {
+                    let seen = records.iter().find(|(k, _)| k == key).map(|(_, r)| *r);
+                    given.contains(&seen) || state.spec.read(*key) == seen
+                };
+                let left: Vec<_> = rest.iter().filter(|key| !explained(key)).cloned().collect();
+                if left.len() < rest.len() || rest.is_empty() {
+                    let mut next = state.clone();
+                    if left.is_empty() {
+                        next.advance(strand);
+                    } else {
+                        next.stage[strand] = Stage::Viewing(left);
+                    }
+                    found(next);
+                }
+            }
             Stage::Iterating(rest) => {
                 let Outcome::Records(records) = &call.outcome else {
                     unreachable!("iter")
@@ -264,7 +290,7 @@ impl History {
         let spec = &state.spec;
         let mut next = state.clone();
         match (call.op, &call.outcome) {
-            (Op::Get(key) | Op::Pinned(key), Outcome::Read(reading)) => {
+            (Op::Get(key) | Op::Pinned(key) | Op::Load(key), Outcome::Read(reading)) => {
                 if spec.read(key) != *reading {
                     return;
                 }
@@ -294,6 +320,18 @@ impl History {
                     next.stage[strand] = Stage::Iterating(keys);
                 }
             }
+            (Op::View, Outcome::View(time, records)) => {
+                if spec.global() != *time {
+                    return;
+                }
+                let mut keys = self.keys();
+                keys.extend(records.iter().map(|(key, _)| *key));
+                keys.sort();
+                keys.dedup();
+                let given = keys.into_iter().map(|key| (key, spec.given(key)));
+                next.stage[strand] = Stage::Viewing(given.collect());
+            }
+            (Op::Watch | Op::Drain, Outcome::Done) => next.advance(strand),
             (Op::Len, Outcome::Count(n)) => {
                 if spec.len() != *n {
                     return;
@@ -455,6 +493,10 @@ impl fmt::Display for Outcome {
             Outcome::Wait(Some(End::Closed)) => f.write_str("closed"),
             Outcome::Time(time) => write!(f, "{time}"),
             Outcome::Count(n) => write!(f, "{n}"),
+            Outcome::View(time, records) => {
+                write!(f, "{time}: ")?;
+                Outcome::Records(records.clone()).fmt(f)
+            }
             Outcome::Records(records) => f
                 .debug_map()
                 .entries(records.iter().map(|(k, r)| (k.to_string(), r.to_string())))

@@ -23,6 +23,14 @@ pub enum Op {
     Try(Key, Time),
     /// `iter`, collected.
     Iter,
+    /// `Tracker::load`, of the thread's tracker of that key; made if it has none.
+    Load(Key),
+    /// `view`.
+    View,
+    /// `changes`: the thread's stream.
+    Watch,
+    /// Takes from the stream all that is there.
+    Drain,
     /// `len`.
     Len,
     /// `global_time`.
@@ -78,9 +86,12 @@ impl Op {
     /// The key that it names.
     pub fn key(self) -> Option<Key> {
         match self {
-            Op::Get(k) | Op::Pinned(k) | Op::Try(k, _) | Op::Set(k, _) | Op::Observe(k, _) => {
-                Some(k)
-            }
+            Op::Get(k)
+            | Op::Load(k)
+            | Op::Pinned(k)
+            | Op::Try(k, _)
+            | Op::Set(k, _)
+            | Op::Observe(k, _) => Some(k),
             Op::Delete(k) | Op::DeleteAt(k, _) | Op::Subscribe(_, k, _) => Some(k),
             Op::GetNewer(_, k, _) | Op::GetNewerTimed(_, k, _) => Some(k),
             _ => None,
@@ -92,6 +103,7 @@ impl Op {
         match self {
             Op::Get(_) => Op::Get(to),
             Op::Pinned(_) => Op::Pinned(to),
+            Op::Load(_) => Op::Load(to),
             Op::Try(_, t) => Op::Try(to, t),
             Op::Set(_, t) => Op::Set(to, t),
             Op::Observe(_, t) => Op::Observe(to, t),
@@ -225,6 +237,10 @@ impl fmt::Display for Op {
             Op::Pinned(k) => write!(f, "pinned({k})"),
             Op::Try(k, t) => write!(f, "try({k},{t})"),
             Op::Iter => f.write_str("iter"),
+            Op::Load(k) => write!(f, "load({k})"),
+            Op::View => f.write_str("view"),
+            Op::Watch => f.write_str("watch"),
+            Op::Drain => f.write_str("drain"),
             Op::Len => f.write_str("len"),
             Op::Global => f.write_str("global"),
             Op::Waiters => f.write_str("waiters"),
@@ -317,6 +333,10 @@ impl FromStr for Op {
             (None, None, "pinned") => Op::Pinned(key(0)?),
             (None, None, "try") => Op::Try(key(0)?, number(1)?),
             (None, None, "iter") => Op::Iter,
+            (None, None, "load") => Op::Load(key(0)?),
+            (None, None, "view") => Op::View,
+            (None, None, "watch") => Op::Watch,
+            (None, None, "drain") => Op::Drain,
             (None, None, "len") => Op::Len,
             (None, None, "global") => Op::Global,
             (None, None, "waiters") => Op::Waiters,

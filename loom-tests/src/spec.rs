@@ -95,6 +95,8 @@ pub struct Spec {
     global: Time,
     closed: bool,
     waiters: BTreeMap<Wait, Waiter>,
+    /// All that a read of each key has given since the last statement of the global time.
+    given: BTreeMap<Key, Vec<Reading>>,
 }
 
 impl Spec {
@@ -107,12 +109,37 @@ impl Spec {
             global: 0,
             closed: false,
             waiters: BTreeMap::new(),
+            given: BTreeMap::new(),
         }
     }
 
     /// What a read of `key` gives.
     pub fn read(&self, key: Key) -> Reading {
         self.records.get(&key).copied()
+    }
+
+    /// What a read of `key` may have given since the last statement of the global time: what a
+    /// view says of it that is as new as that.
+    pub fn given(&self, key: Key) -> Vec<Reading> {
+        self.given
+            .get(&key)
+            .cloned()
+            .unwrap_or_else(|| vec![self.read(key)])
+    }
+
+    /// To be called before every change of `key`.
+    fn changing(&mut self, key: Key) {
+        let before = self.read(key);
+        self.given.entry(key).or_insert_with(|| vec![before]);
+    }
+
+    /// To be called after every change of `key`.
+    fn changed(&mut self, key: Key) {
+        let now = self.read(key);
+        let given = self.given.entry(key).or_default();
+        if !given.contains(&now) {
+            given.push(now);
+        }
     }
 
     /// All records.
@@ -170,6 +197,7 @@ impl Spec {
 
     /// Stores a record and decides the waits that it names.
     pub fn set(&mut self, key: Key, value: Value, ts: Time) {
+        self.changing(key);
         self.records.insert(
             key,
             Record {
@@ -179,15 +207,18 @@ impl Spec {
             },
         );
         self.tombs.remove(&key);
+        self.changed(key);
         self.wake_key(key, ts);
     }
 
     /// Confirms the record, if there is one, and decides the waits that `ts` names.
     pub fn observe(&mut self, key: Key, ts: Time) {
         let keep = self.policy == Policy::Monotonic;
+        self.changing(key);
         if let Some(record) = self.records.get_mut(&key) {
             record.observed = if keep { record.observed.max(ts) } else { ts };
         }
+        self.changed(key);
         self.wake_key(key, ts);
     }
 
@@ -210,12 +241,18 @@ impl Spec {
         if self.policy == Policy::Monotonic && at > self.global {
             self.tombs.insert(key, at);
         }
-        self.records.remove(&key).is_some()
+        self.changing(key);
+        let was_there = self.records.remove(&key).is_some();
+        self.changed(key);
+        was_there
     }
 
     /// Moves the global time. Whoever calls this then decides the waits, one at a time.
     pub fn update_time(&mut self, ts: Time) {
         let keep = self.policy == Policy::Monotonic;
+        if !keep || ts >= self.global {
+            self.given.clear();
+        }
         self.global = if keep { self.global.max(ts) } else { ts };
         self.tombs.retain(|_, at| *at > self.global);
     }

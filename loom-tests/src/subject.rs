@@ -6,18 +6,25 @@
 //! plain memory to loom. Everywhere, a value notices a second drop and a read after the first, and
 //! all values together notice a leak.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::task::{Wake, Waker};
 
-use podcache::{Cache, DefaultFor, Snapshot, Subscription};
+use podcache::{Cache, Changes, DefaultFor, Snapshot, Subscription, Tracker};
 
 use crate::spec::{Key, Reading, Record, Value};
 
 /// The cache under test.
 pub type Subject = Cache<Uid, Status, Spread>;
+
+/// What follows a key of it.
+pub type Following = Tracker<Uid, Status, Spread>;
+
+/// Its change stream.
+pub type Stream = Changes<Uid, Status, Spread>;
 
 /// Its waits.
 pub type Waiting = Subscription<Status>;
@@ -72,16 +79,30 @@ impl<T: Copy + Default> Written<T> {
 /// A key as the cache stores it.
 pub struct Uid(Written<u8>);
 
+static UIDS: AtomicIsize = AtomicIsize::new(0);
+
 impl From<Key> for Uid {
     fn from(key: Key) -> Self {
+        UIDS.fetch_add(1, SeqCst);
         Uid(Written::new(key.0))
     }
 }
 
 impl Uid {
+    /// How many there are in this process.
+    pub fn alive() -> isize {
+        UIDS.load(SeqCst)
+    }
+
     /// Which key it is.
     pub fn key(&self) -> Key {
         Key(self.0.read())
+    }
+}
+
+impl Drop for Uid {
+    fn drop(&mut self) {
+        UIDS.fetch_sub(1, SeqCst);
     }
 }
 
@@ -98,6 +119,18 @@ impl PartialEq for Uid {
 }
 
 impl Eq for Uid {}
+
+impl PartialOrd for Uid {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Uid {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
 
 impl Hash for Uid {
     fn hash<H: Hasher>(&self, state: &mut H) {

@@ -30,6 +30,9 @@ const REASONS: &str = "loom-tests/survivors.txt";
 /// What came of the run, for the page that is made of it.
 pub(crate) const RESULTS: &str = "loom-tests/results/mutants.json";
 
+/// So many executions show which places a model passes.
+const GLANCE: usize = 250;
+
 /// What came of one mutant.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Verdicts {
@@ -137,7 +140,7 @@ pub(crate) fn run(args: &Args) -> Verdict {
     }
     let mut done = done.into_inner().expect("no panic under it");
     done.sort_by_key(|verdicts| verdicts.mutant.id);
-    if args.filter.is_none() {
+    if args.filter.is_none() && args.every == 1 {
         let path = root().join(RESULTS);
         fs::create_dir_all(path.parent().expect("a file in a directory"))?;
         fs::write(&path, serde_json::to_string_pretty(&done)? + "\n")?;
@@ -244,14 +247,25 @@ fn lab(args: &Args, copy: &Path, set: &str, cfgs: &[&str], target: &str) -> anyh
         target,
     }
     .run()?;
-    let models = list(&binary, set)?;
+    let models: Vec<Model> = list(&binary, set)?
+        .into_iter()
+        .step_by(args.every)
+        .collect();
+    let glances = models.iter().map(|model| Model {
+        limit: Some(GLANCE),
+        ..model.clone()
+    });
+    let glances = glances.collect();
     let mut tally = Tally::new(set, "");
     let mut screen = Screen::new(set, models.len(), args.jobs, false);
     let mut passing = Vec::new();
     let mut broken = None;
-    explore_all(&binary, models, args.jobs, |report| {
+    explore_all(&binary, glances, args.jobs, |report| {
         if let Report::Ended(model, Event::Done { passed, .. }) = &report {
-            passing.push((model.clone(), passed.clone()));
+            let whole = models
+                .iter()
+                .find(|m| m.program == model.program && m.alike == model.alike);
+            passing.extend(whole.map(|model| (model.clone(), passed.clone())));
         }
         screen.show(report, &mut tally, &mut broken);
     });

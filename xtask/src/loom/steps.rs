@@ -65,39 +65,6 @@ pub(crate) const STEPS: &[Step] = &[
         ],
     },
     Step {
-        name: "set publishes after its hand-over",
-        what: "a waiter is not told before the record is there",
-        edits: &[
-            (
-                "raw/writes.rs",
-                "let (meant, rest) = old.waiters().split(time);
-                let aux = Aux {
-                    waiters: rest,
-                    handed: Handed::to(meant, None),
-                    listing: old.listing().cloned(),
-                    tomb: None,
-                    proposal: monotonic",
-                "let (meant, rest) = old.waiters().split(time);
-                if $on {
-                    for waiter in meant.iter() {
-                        waiter.offer(Outcome::Snapshot(Arc::clone(&node)));
-                    }
-                }
-                let aux = Aux {
-                    waiters: rest,
-                    handed: Handed::to(meant, None),
-                    listing: old.listing().cloned(),
-                    tomb: None,
-                    proposal: monotonic",
-            ),
-            (
-                "raw/node.rs",
-                "let node = Arc::get_mut(self).expect(\"an unpublished node has one owner\");",
-                "let node = if $on { unsafe { &mut *Arc::as_ptr(self).cast_mut() } } else { Arc::get_mut(self).expect(\"an unpublished node has one owner\") };",
-            ),
-        ],
-    },
-    Step {
         name: "cancel loses a neighbour",
         what: "who gives up takes nothing from the others",
         edits: &[(
@@ -389,48 +356,114 @@ pub(crate) const STEPS: &[Step] = &[
         edits: &[("raw/bell.rs", "if before & (PARKED | WOKEN) == PARKED {", "if !$on && before & (PARKED | WOKEN) == PARKED {")],
     },
     Step {
+        name: "set publishes after its hand-over",
+        what: "a waiter is not told before the record is there",
+        edits: &[
+            (
+                "raw/writes.rs",
+                "let (meant, rest) = waiters.split(time);
+                let aux",
+                "let (meant, rest) = waiters.split(time);
+                if $on {
+                    for waiter in meant.iter() {
+                        waiter.offer(Outcome::Snapshot(Arc::clone(&node)));
+                    }
+                }
+                let aux",
+            ),
+            (
+                "raw/node.rs",
+                "let node = Arc::get_mut(self).expect(\"an unpublished node has one owner\");",
+                "let node = if $on { unsafe { &mut *Arc::as_ptr(self).cast_mut() } } else { Arc::get_mut(self).expect(\"an unpublished node has one owner\") };",
+            ),
+        ],
+    },
+    Step {
+        name: "sealing before the swap",
+        what: "waiters that a successor carries on are not claimed where they were",
+        edits: &[(
+            "raw/node.rs",
+            "match aux.fate.decide(SEALED) {",
+            "match if $on { Err(SEALED) } else { aux.fate.decide(SEALED) } {",
+        )],
+    },
+    Step {
+        name: "claimed waiters are not carried on",
+        what: "who is claimed is served by the claim",
+        edits: &[(
+            "raw/node.rs",
+            "Err(_) => None,
+        }
+    }
+
+    pub(crate) fn listing",
+            "Err(_) if $on => Some(aux.waiters.clone()),
+            Err(_) => None,
+        }
+    }
+
+    pub(crate) fn listing",
+        )],
+    },
+    Step {
+        name: "serving the claimed",
+        what: "a move finishes what a claimer left: no waiter is hostage to a stopped thread",
+        edits: &[
+            (
+                "raw/node.rs",
+                "(handing || aux.fate.is_claimed()).then_some(aux)",
+                "(handing || !$on && aux.fate.is_claimed()).then_some(aux)",
+            ),
+            (
+                "raw/node.rs",
+                "Err(SERVED | IDLE) => Some(Waiters::none()),",
+                "Err(SERVED | IDLE) => Some(Waiters::none()),
+            Err(CLAIMED) if $on => Some(Waiters::none()),",
+            ),
+        ],
+    },
+    Step {
         name: "threads are told after deciding",
         what: "who is woken finds the result",
-        edits: &[(
-            "raw/waiter.rs",
-            "            let outcome = self.outcome.clone();
-            waiter.offer(outcome.unwrap_or_else(|| Outcome::Snapshot(Arc::clone(carrier))));
-            waiter.bell.ring_threads();",
-            "            if $on {
+        edits: &[
+            (
+                "raw/waiter.rs",
+                "            if waiter.is_waiting() {
+                let snapshot",
+                "            if $on {
                 waiter.bell.ring_threads();
             }
-            let outcome = self.outcome.clone();
-            waiter.offer(outcome.unwrap_or_else(|| Outcome::Snapshot(Arc::clone(carrier))));
-            if !$on {
+            if waiter.is_waiting() {
+                let snapshot",
+            ),
+            ("raw/waiter.rs", "            waiter.bell.ring_threads();\n        }\n        claimed", "            if !$on {
                 waiter.bell.ring_threads();
-            }",
-        )],
+            }
+        }
+        claimed"),
+        ],
     },
     Step {
         name: "tasks are told after deciding",
         what: "who is woken finds the result",
-        edits: &[(
-            "raw/waiter.rs",
-            "        self.offer(carrier);
-        // After",
-            "        if $on {
-            for waiter in self.waiters.iter() {
+        edits: &[
+            (
+                "raw/waiter.rs",
+                "let claimed = self.offer(node);",
+                "if $on {
+            for (waiter, _) in self.handing(self.fate.is_claimed()) {
                 panics.catch(|| waiter.bell.ring_task());
             }
         }
-        self.offer(carrier);
-        // After",
-        ),
-        (
-            "raw/waiter.rs",
-            "        for waiter in self.waiters.iter() {
-            panics.catch(|| waiter.bell.ring_task());
-        }
-        // Release",
-            "        for waiter in self.waiters.iter().filter(|_| !$on) {
-            panics.catch(|| waiter.bell.ring_task());
-        }
-        // Release",
-        )],
+        let claimed = self.offer(node);",
+            ),
+            (
+                "raw/waiter.rs",
+                "for (waiter, _) in self.handing(claimed) {
+            panics.catch",
+                "for (waiter, _) in self.handing(claimed).filter(|_| !$on) {
+            panics.catch",
+            ),
+        ],
     },
 ];
