@@ -2,6 +2,7 @@
 //!
 //! * [`design`]: how it works and why it is built that way.
 //! * [`orderings`]: which fence or ordering pairs with which, and what goes wrong without it.
+//! * [`models`]: what is model-checked, what a green run means, and what it does not.
 //! * [`limitations`]: what to know before relying on it, each with a way out.
 //!
 //! What a single method promises (progress, linearization point, errors, panics) is said at the
@@ -9,6 +10,7 @@
 
 pub mod design;
 pub mod limitations;
+pub mod models;
 pub mod orderings;
 
 /// Keeps the README's example true.

@@ -17,9 +17,9 @@
 //!
 //! # What it costs
 //!
-//! Every call of the cache is some ten to forty steps to loom, so a model with two threads and two
-//! or three calls each takes seconds at two preemptions (`LOOM_MAX_PREEMPTIONS=2`) and cannot be
-//! exhausted without a bound. loom allows five threads, the first included.
+//! Every call of the cache is some ten to forty steps to loom. This model, with two threads and three
+//! calls on one of them, takes 1,070 executions at three preemptions (0.1 s), 5,979 at four, and has
+//! not come to its end after 400,000 without a bound. loom allows five threads, the first included.
 //!
 //! # The planted bug
 //!

@@ -1,6 +1,7 @@
 //! `cargo xtask loom`: small programs, explored to their end.
 
 mod mutants;
+mod page;
 mod report;
 mod sites;
 mod steps;
@@ -23,7 +24,7 @@ use worker::{Event, Model, Worker, explore_all, list};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Everything: all pairs, all programs of two calls against one, the real collector at three
-    /// preemptions. Hours.
+    /// preemptions; of each program the first 50,000 executions. Hours.
     #[arg(long)]
     deep: bool,
     /// Weaken every ordering, remove every fence and every step of the protocol, one at a time, and
@@ -60,6 +61,15 @@ pub(crate) struct Args {
     /// One JSON object per model, nothing else.
     #[arg(long)]
     json: bool,
+    /// Keep what came of the run, for the page of the docs.
+    #[arg(long)]
+    record: bool,
+    /// Write the tables of the docs from what was kept.
+    #[arg(long, exclusive = true)]
+    page: bool,
+    /// Give up on a program after so many executions, whatever the set says.
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
     /// List the programs that would be explored.
     #[arg(long)]
     list: bool,
@@ -116,15 +126,22 @@ const DEEP: &[(&str, Mode)] = &[
     ("chosen", Mode::StandIn),
     ("pairs", Mode::StandIn),
     ("pairs-two-keys", Mode::StandIn),
+    ("resizing", Mode::StandIn),
     ("two-and-one", Mode::StandIn),
     ("freeing", Mode::Epoch),
 ];
+
+/// Where the deep run gives up on a program, unless `--limit` says otherwise.
+const DEEP_LIMIT: usize = 50_000;
 
 pub(crate) fn run(args: Args) -> Verdict {
     ensure!(
         args.every > 0 && args.jobs > 0,
         "zero of nothing is nothing"
     );
+    if args.page {
+        return page::write(&mutants::copy()?);
+    }
     if args.mutants {
         return mutants::run(&args);
     }
@@ -145,7 +162,12 @@ pub(crate) fn run(args: Args) -> Verdict {
     let mut tallies = Vec::new();
     for (set, mode) in sets {
         let binary = mode.build()?;
-        let models = args.choose(list(&binary, set)?);
+        let mut models = args.choose(list(&binary, set)?);
+        if args.deep {
+            models
+                .iter_mut()
+                .for_each(|model| _ = model.limit.get_or_insert(DEEP_LIMIT));
+        }
         if args.list {
             models
                 .iter()
@@ -167,6 +189,9 @@ pub(crate) fn run(args: Args) -> Verdict {
             tally.print_failures(*mode == Mode::Epoch);
         }
         tallies.push(tally);
+    }
+    if args.record {
+        page::keep(if args.deep { "deep" } else { "quick" }, &tallies)?;
     }
     if !args.json && !args.list {
         println!("{}", report::table(&tallies));
@@ -199,6 +224,7 @@ impl Args {
             model.preemptions = bound;
         }
         model.seconds = self.seconds.or(model.seconds);
+        model.limit = self.limit.or(model.limit);
         model
     }
 }

@@ -14,8 +14,10 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
+use super::page;
 use super::report::Screen;
-use super::sites::{self, Mutant};
+use super::sites;
+pub(crate) use super::sites::Mutant;
 use super::worker::{Event, Model, Report, Worker, explore_all, list};
 use super::{Args, Tally};
 use crate::Verdict;
@@ -26,9 +28,6 @@ const SOURCES: &[&str] = &["Cargo.toml", "Cargo.lock", "src", "loom-tests"];
 
 /// Why loom does not see some mutants, and what covers them: one line each, `mutant: reason`.
 const REASONS: &str = "loom-tests/survivors.txt";
-
-/// What came of the run, for the page that is made of it.
-pub(crate) const RESULTS: &str = "loom-tests/results/mutants.json";
 
 /// So many executions show which places a model passes.
 const GLANCE: usize = 250;
@@ -63,10 +62,21 @@ struct Lab {
     sound: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Verdict {
+/// A copy of the sources to plant them in.
+pub(crate) fn copy() -> anyhow::Result<PathBuf> {
     let copy = target_dir().join("mutants").join("copy");
     copy_sources(&copy)?;
-    let mutants = sites::plant(&copy)?;
+    Ok(copy)
+}
+
+/// Plants all mutants in a copy.
+pub(crate) fn planted(copy: &Path) -> anyhow::Result<Vec<Mutant>> {
+    sites::plant(copy)
+}
+
+pub(crate) fn run(args: &Args) -> Verdict {
+    let copy = copy()?;
+    let mutants = planted(&copy)?;
     let reasons = reasons()?;
     if args.list {
         mutants
@@ -140,10 +150,8 @@ pub(crate) fn run(args: &Args) -> Verdict {
     }
     let mut done = done.into_inner().expect("no panic under it");
     done.sort_by_key(|verdicts| verdicts.mutant.id);
-    if args.filter.is_none() && args.every == 1 {
-        let path = root().join(RESULTS);
-        fs::create_dir_all(path.parent().expect("a file in a directory"))?;
-        fs::write(&path, serde_json::to_string_pretty(&done)? + "\n")?;
+    if args.record {
+        page::keep("mutants", &done)?;
     }
     let sound = labs.iter().all(|lab| lab.sound);
     Ok(conclude(&done, args) && sound)

@@ -43,6 +43,10 @@ pub(crate) struct Mutant {
 }
 
 impl Mutant {
+    pub(crate) fn is_step(&self) -> bool {
+        self.becomes == "step"
+    }
+
     /// The same from run to run as long as the function is.
     pub(crate) fn name(&self) -> String {
         match (self.was.as_str(), self.becomes.as_str()) {
