@@ -442,8 +442,8 @@ fn beside_live_threads(runner: &mut Runner, table: &mut Table) {
             Case::new("alone", &[NANOS], || vec![set_some()]),
             Case::new("beside 256 threads", &[NANOS], || {
                 let (ready, over) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
-                thread::scope(|scope| {
-                    for at in 0..THREADS {
+                let nanos = thread::scope(|scope| {
+                    let live = (0..THREADS).map(|at| {
                         let (ours, keys, ready, over) = (&ours, &keys, &ready, &over);
                         scope.spawn(move || {
                             // A thread that has used the cache and lives on.
@@ -451,13 +451,19 @@ fn beside_live_threads(runner: &mut Runner, table: &mut Table) {
                             black_box(ours.get(&keys[at]));
                             ready.wait();
                             over.wait();
-                        });
-                    }
+                        })
+                    });
+                    let live: Vec<_> = live.collect();
                     ready.wait();
                     let nanos = set_some();
                     over.wait();
-                    vec![nanos]
-                })
+                    // Joined one by one: a scope does not wait for what threads do as they end.
+                    for thread in live {
+                        thread.join().expect("a waiting thread does not panic");
+                    }
+                    nanos
+                });
+                vec![nanos]
             }),
         ],
     );
