@@ -359,10 +359,13 @@ impl Hands {
     }
 }
 
+/// Calls, with what a set brings.
+type Numbered = Vec<(Op, Value)>;
+
 /// The numbers of a program's sets, from 1, in the order of its text.
-fn numbered(program: &Program) -> (Vec<(Op, Value)>, Vec<Vec<(Op, Value)>>) {
+fn numbered(program: &Program) -> (Numbered, Vec<Numbered>) {
     let mut value = 0;
-    let mut number = |ops: &[Op]| -> Vec<(Op, Value)> {
+    let mut number = |ops: &[Op]| -> Numbered {
         let number = |op: &Op| {
             value += Value::from(matches!(op, Op::Set(..)));
             (*op, value)

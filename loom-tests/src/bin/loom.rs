@@ -151,7 +151,7 @@ fn explore(job: &Job) {
             }
             seen.insert(history);
         }
-        if n % 64 == 0 {
+        if n.is_multiple_of(64) {
             let mut told = told.lock().expect("loom threads share one system thread");
             if told.elapsed() > Duration::from_millis(200) {
                 *told = Instant::now();
