@@ -179,8 +179,9 @@ fn run_map(map: &str, operation: &str) -> anyhow::Result<()> {
     let plain: HashMap<Key, Arc<Record>, Hasher> =
         keys.iter().map(|key| (key.clone(), record(1))).collect();
     let papaya = papaya::HashMap::with_capacity_and_hasher(KEYS, Hasher::default());
-    keys.iter()
-        .for_each(|key| drop(papaya.pin().insert(key.clone(), record(1))));
+    for key in &keys {
+        papaya.pin().insert(key.clone(), record(1));
+    }
     let locked = parking_lot::RwLock::new(plain.clone());
     let op: &mut dyn FnMut() = match (map, operation) {
         ("HashMap (read-only)", "get") => &mut || {

@@ -36,7 +36,7 @@ impl Scope {
     }
 
     fn rounds(self) -> usize {
-        self.pick(5, 11)
+        self.pick(5, 7)
     }
 }
 
@@ -93,8 +93,8 @@ pub fn experiments(scope: Scope) -> Vec<Experiment> {
     .collect()
 }
 
-/// Latencies of one case, by kind of operation.
-pub type Latencies = RefCell<BTreeMap<&'static str, Histogram<u64>>>;
+/// Latencies by kind of operation.
+type ByOperation = BTreeMap<&'static str, Histogram<u64>>;
 
 /// What an experiment runs with.
 pub struct Bench<'a> {
@@ -122,7 +122,10 @@ impl Bench<'_> {
         figures: &'static [&'static str],
         subjects: Vec<Subject<'c>>,
     ) -> Samples {
-        let latencies: Vec<_> = subjects.iter().map(|_| Latencies::default()).collect();
+        let latencies: Vec<_> = subjects
+            .iter()
+            .map(|_| RefCell::<ByOperation>::default())
+            .collect();
         let names: Vec<_> = subjects.iter().map(|subject| subject.name).collect();
         let cases = subjects
             .into_iter()
@@ -185,17 +188,17 @@ impl Bench<'_> {
     }
 }
 
+/// Measures for a slice: gives its figures, and notes latencies.
+type Slice<'a> = Box<dyn FnMut(&mut ByOperation) -> Vec<f64> + 'a>;
+
 /// A named way to measure for a slice.
 pub struct Subject<'a> {
     name: &'static str,
-    slice: Box<dyn FnMut(&mut BTreeMap<&'static str, Histogram<u64>>) -> Vec<f64> + 'a>,
+    slice: Slice<'a>,
 }
 
 impl<'a> Subject<'a> {
-    fn new(
-        name: &'static str,
-        slice: impl FnMut(&mut BTreeMap<&'static str, Histogram<u64>>) -> Vec<f64> + 'a,
-    ) -> Self {
+    fn new(name: &'static str, slice: impl FnMut(&mut ByOperation) -> Vec<f64> + 'a) -> Self {
         Self {
             name,
             slice: Box::new(slice),
@@ -204,25 +207,21 @@ impl<'a> Subject<'a> {
 
     /// Measures for a slice, latencies left aside.
     pub fn slice(&mut self) -> Vec<f64> {
-        (self.slice)(&mut BTreeMap::new())
+        (self.slice)(&mut ByOperation::new())
     }
 }
 
 /// Adds a thread's histogram to those of its case.
-fn note(
-    latencies: &mut BTreeMap<&'static str, Histogram<u64>>,
-    operation: &'static str,
-    times: &Histogram<u64>,
-) {
+fn note(latencies: &mut ByOperation, operation: &'static str, times: &Histogram<u64>) {
     if !times.is_empty() {
         let all = latencies.entry(operation).or_insert_with(histogram);
         all.add(times).expect("histograms of one shape");
     }
 }
 
-/// How long a slice with so many threads is: long enough that the scheduler goes round them all.
+/// How long a slice with so many threads is: long enough that the scheduler goes round them.
 fn slice_length(threads: usize, scope: Scope) -> Duration {
-    Duration::from_millis(scope.pick(10, 20).max(3 * threads as u64))
+    Duration::from_millis(scope.pick(10, 20).max(3 * threads as u64 / 2))
 }
 
 /// The files that charts and tables are made from.
