@@ -21,6 +21,11 @@ pub(crate) use std::sync::atomic::{
 
 pub(crate) use std::sync::Arc;
 
+#[cfg(podcache_loom)]
+pub(crate) use model::thread_local;
+#[cfg(not(podcache_loom))]
+pub(crate) use std::thread_local;
+
 /// `n` null pointers. The std form is one zeroed allocation, which a large table gets from the
 /// system without touching its pages.
 #[cfg(not(podcache_loom))]

@@ -5,7 +5,9 @@
 //! for the view of a tick that has none puts an empty cell there, and one of those who ask then
 //! builds it while the others wait for him. (Without a wait it would be built more than once.)
 
-use super::sync::Arc;
+use std::cell::Cell;
+
+use super::sync::{Arc, thread_local};
 
 struct Generation<T> {
     number: u64,
@@ -29,8 +31,41 @@ impl<T> ViewCell<T> {
                     view: imp::Once::new(),
                 })
             },
-            |generation| generation.view.get_or_init(|| Arc::new(build())).clone(),
+            |generation| {
+                if let Some(view) = generation.view.get() {
+                    return view.clone();
+                }
+                let Some(_building) = Building::begin() else {
+                    return Arc::new(build());
+                };
+                generation.view.get_or_init(|| Arc::new(build())).clone()
+            },
         )
+    }
+}
+
+/// This thread builds a view, or waits for one.
+///
+/// Building runs destructors of old records in passing, which may ask for a view. They must not
+/// wait for one: it could be the one that is being built here, or one whose builder has just met
+/// the like and waits for us. So they get one of their own.
+struct Building;
+
+thread_local! {
+    // loom has no form for a constant.
+    #[allow(clippy::missing_const_for_thread_local)]
+    static BUILDING: Cell<bool> = Cell::new(false);
+}
+
+impl Building {
+    fn begin() -> Option<Self> {
+        (!BUILDING.with(|building| building.replace(true))).then(|| Building)
+    }
+}
+
+impl Drop for Building {
+    fn drop(&mut self) {
+        BUILDING.with(|building| building.set(false));
     }
 }
 
@@ -86,6 +121,10 @@ mod imp {
     impl<T: Clone> Once<T> {
         pub(super) fn new() -> Self {
             Once(Mutex::new(None))
+        }
+
+        pub(super) fn get(&self) -> Option<T> {
+            self.0.lock().unwrap().clone()
         }
 
         pub(super) fn get_or_init(&self, init: impl FnOnce() -> T) -> T {
