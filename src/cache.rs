@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::changes;
-use crate::raw::{self, RawCache};
+use crate::raw::{self, Count, RawCache};
 use crate::read::Reader;
+use crate::settings::Settings;
+use crate::trace;
 use crate::{
     Changes, DefaultFor, Iter, Keys, Pinned, RandomState, ReadCache, Snapshot, Subscription,
     Timestamp, Tracker, View, ViewReader, WaitError, WritePolicy,
@@ -77,7 +79,7 @@ where
     /// A cache with settings of your own.
     pub fn builder() -> Builder<K, V> {
         Builder {
-            policy: WritePolicy::default(),
+            settings: Settings::default(),
             capacity: 0,
             hasher: RandomState::default(),
             of: PhantomData,
@@ -233,12 +235,20 @@ where
     /// # Progress
     ///
     /// Lock-free. Allocates the snapshot, and nothing else when nobody waits for the key.
+    #[inline]
     pub fn set<Q>(&self, key: &Q, value: V, time: Timestamp) -> bool
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        self.raw.set(key, value, time.as_nanos())
+        if self.refuses("set", time) {
+            return false;
+        }
+        let stored = self.raw.set(key, value, time.as_nanos());
+        if !stored {
+            trace::refused_set(self.raw.settings(), time);
+        }
+        stored
     }
 
     /// States that the record was seen to be right at `time`, if there is one: its observed time
@@ -257,6 +267,9 @@ where
         Q: Hash + Eq + ?Sized,
         V: DefaultFor<K>,
     {
+        if self.refuses("set_observed_time", time) {
+            return;
+        }
         self.raw
             .set_observed_time(key, time.as_nanos(), &V::default_for);
     }
@@ -294,7 +307,7 @@ where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        self.raw.delete_at(key, time.as_nanos())
+        !self.refuses("delete_at", time) && self.raw.delete_at(key, time.as_nanos())
     }
 
     /// States that every record is at least as new as `time`, also backwards (not under
@@ -310,7 +323,9 @@ where
     where
         V: DefaultFor<K>,
     {
-        self.raw.update_time(time.as_nanos(), &V::default_for);
+        if !self.refuses("update_time", time) {
+            self.raw.update_time(time.as_nanos(), &V::default_for);
+        }
     }
 
     /// The global time; [`Timestamp::ZERO`] while unset.
@@ -362,7 +377,7 @@ where
     /// How many waits are registered and neither ended nor given up. Weakly consistent; takes time
     /// by their number.
     pub fn waiters(&self) -> usize {
-        self.raw.waiters()
+        self.raw.waiters().0
     }
 
     /// Ends every registered wait, and every later one that is not fresh at once, with
@@ -448,12 +463,33 @@ where
 
     /// How writes are judged.
     pub fn write_policy(&self) -> WritePolicy {
-        self.raw.policy()
+        self.raw.settings().policy
     }
 
     #[inline]
     fn reader(&self) -> Reader<'_, K, V, S> {
         Reader(&self.raw)
+    }
+}
+
+impl<K, V, S> Cache<K, V, S> {
+    /// Whether `time`, given to `call`, is too far in the future; if so, that is counted and told.
+    #[inline]
+    pub(crate) fn refuses(&self, call: &'static str, time: Timestamp) -> bool {
+        match self.raw.settings().max_future_skew {
+            None => false,
+            Some(skew) => self.refuses_beyond(skew, call, time),
+        }
+    }
+
+    #[cold]
+    fn refuses_beyond(&self, skew: Duration, call: &'static str, time: Timestamp) -> bool {
+        let refused = time > Timestamp::now().saturating_add(skew);
+        if refused {
+            self.raw.add(Count::RefusedFuture, 1);
+            trace::refused_future(self.raw.settings(), call, time);
+        }
+        refused
     }
 }
 
@@ -484,7 +520,7 @@ impl<K, V, S> fmt::Debug for Cache<K, V, S> {
 
 /// Settings of a [`Cache`]: made by [`Cache::builder`].
 pub struct Builder<K, V, S = RandomState> {
-    policy: WritePolicy,
+    settings: Settings,
     capacity: usize,
     hasher: S,
     of: PhantomData<fn() -> (K, V)>,
@@ -494,7 +530,29 @@ impl<K, V, S> Builder<K, V, S> {
     /// Which writes are stored; [`WritePolicy::Overwrite`] unless set.
     #[must_use]
     pub fn write_policy(mut self, policy: WritePolicy) -> Self {
-        self.policy = policy;
+        self.settings.policy = policy;
+        self
+    }
+
+    /// How far ahead of [`Timestamp::now`] a timestamp may be; any may unless set. For caches
+    /// whose times are of that clock, or of the wall clock.
+    ///
+    /// A timestamp that is further ahead is refused by [`set`](Cache::set),
+    /// [`set_observed_time`](Cache::set_observed_time), [`update_time`](Cache::update_time),
+    /// [`delete_at`](Cache::delete_at) and [`relist`](Cache::relist): nothing is changed, nobody is
+    /// woken, and it is counted in [`Stats::refused_future`](crate::Stats::refused_future). Without
+    /// that one timestamp from a clock that is wrong makes every later set look old, for as long
+    /// as that clock is ahead.
+    #[must_use]
+    pub fn max_future_skew(mut self, skew: Duration) -> Self {
+        self.settings.max_future_skew = Some(skew);
+        self
+    }
+
+    /// What the cache is called in `Debug`, in spans and events, and as the label of its metrics.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.settings.name = Some(name.into());
         self
     }
 
@@ -509,7 +567,7 @@ impl<K, V, S> Builder<K, V, S> {
     #[must_use]
     pub fn hasher<T>(self, hasher: T) -> Builder<K, V, T> {
         Builder {
-            policy: self.policy,
+            settings: self.settings,
             capacity: self.capacity,
             hasher,
             of: PhantomData,
@@ -528,7 +586,7 @@ impl<K, V, S> Builder<K, V, S> {
         V: Send + Sync + 'static,
         S: BuildHasher + Send + Sync + 'static,
     {
-        let raw = Arc::new(RawCache::new(self.capacity, self.policy, self.hasher));
+        let raw = Arc::new(RawCache::new(self.capacity, self.settings, self.hasher));
         Cache {
             open: Arc::new(Open(Arc::clone(&raw))),
             raw,
@@ -539,7 +597,9 @@ impl<K, V, S> Builder<K, V, S> {
 impl<K, V, S> fmt::Debug for Builder<K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("write_policy", &self.policy)
+            .field("name", &self.settings.name)
+            .field("write_policy", &self.settings.policy)
+            .field("max_future_skew", &self.settings.max_future_skew)
             .field("capacity", &self.capacity)
             .finish_non_exhaustive()
     }

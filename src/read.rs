@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use crate::raw::{self, Home, RawCache, Wait};
 use crate::subscription::result;
 use crate::{
-    DefaultFor, Iter, Keys, Pinned, RandomState, Snapshot, Subscription, Timestamp, WaitError,
+    DefaultFor, Iter, Keys, Pinned, RandomState, Snapshot, Subscription, Timestamp, Tracker, View,
+    ViewReader, WaitError, WritePolicy,
 };
 
 /// The reading half of a [`Cache`](crate::Cache), as its handles share it.
@@ -129,7 +130,7 @@ where
 ///
 /// Its methods behave as those of the same name of [`Cache`](crate::Cache).
 pub struct ReadCache<K, V, S = RandomState> {
-    raw: Arc<RawCache<K, V, S>>,
+    pub(crate) raw: Arc<RawCache<K, V, S>>,
 }
 
 impl<K, V, S> ReadCache<K, V, S> {
@@ -275,7 +276,7 @@ where
 
     /// See [`Cache::waiters`](crate::Cache::waiters).
     pub fn waiters(&self) -> usize {
-        self.raw.waiters()
+        self.raw.waiters().0
     }
 
     /// See [`Cache::is_closed`](crate::Cache::is_closed).
@@ -287,6 +288,37 @@ where
     #[inline]
     pub fn pin(&self) -> Pinned<'_, K, V, S> {
         Pinned::new(&self.raw, raw::pin())
+    }
+
+    /// See [`Cache::track`](crate::Cache::track).
+    pub fn track<Q>(&self, key: &Q) -> Tracker<K, V, S>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+        V: DefaultFor<K>,
+    {
+        Tracker::new(Arc::clone(&self.raw), key.to_owned())
+    }
+
+    /// See [`Cache::view`](crate::Cache::view).
+    pub fn view(&self) -> Arc<View<K, V>>
+    where
+        K: Ord + Clone,
+    {
+        self.raw.view()
+    }
+
+    /// See [`Cache::view_reader`](crate::Cache::view_reader).
+    pub fn view_reader(&self) -> ViewReader<K, V, S>
+    where
+        K: Ord + Clone,
+    {
+        ViewReader::new(Arc::clone(&self.raw))
+    }
+
+    /// See [`Cache::write_policy`](crate::Cache::write_policy).
+    pub fn write_policy(&self) -> WritePolicy {
+        self.raw.settings().policy
     }
 }
 

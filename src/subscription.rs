@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use crate::raw::{Home, Outcome, Waiter};
+use crate::trace::WaitSpan;
 use crate::{Snapshot, WaitError};
 
 /// A wait that is registered: made by [`Cache::subscribe`](crate::Cache::subscribe).
@@ -35,6 +36,8 @@ enum State<V> {
     Registered {
         waiter: Arc<Waiter<V>>,
         home: Weak<dyn Home<V>>,
+        /// While it is polled.
+        span: WaitSpan,
     },
 }
 
@@ -44,21 +47,18 @@ impl<V> Subscription<V> {
     }
 
     pub(crate) fn registered(waiter: Arc<Waiter<V>>, home: Weak<dyn Home<V>>) -> Self {
-        Subscription(State::Registered { waiter, home })
+        Subscription(State::Registered {
+            waiter,
+            home,
+            span: WaitSpan::NONE,
+        })
     }
 
     /// The result, if there is one. Never waits.
     pub fn try_get(&self) -> Option<Result<Snapshot<V>, WaitError>> {
         match &self.0 {
             State::Over(result) => Some(result.clone()),
-            State::Registered { waiter, home } => {
-                let outcome = waiter.outcome().or_else(|| {
-                    // Named by a call that has not come to us yet? Then it is ready all the same.
-                    home.upgrade()?.claim(waiter);
-                    waiter.outcome()
-                });
-                outcome.map(result)
-            }
+            State::Registered { waiter, home, .. } => outcome_of(waiter, home).map(result),
         }
     }
 
@@ -92,11 +92,28 @@ impl<V> Subscription<V> {
     }
 
     fn sleep(&self, deadline: Option<Instant>) -> Result<Snapshot<V>, WaitError> {
-        if let State::Registered { waiter, .. } = &self.0 {
-            waiter.wait(deadline);
+        let (waiter, home) = match &self.0 {
+            State::Registered { waiter, home, .. } if waiter.is_waiting() => (waiter, home),
+            _ => return self.try_get().expect("it is over"),
+        };
+        let mut span = WaitSpan::NONE;
+        span.open("thread", home, waiter.min);
+        span.within(|| waiter.wait(deadline));
+        let result = self.try_get().unwrap_or(Err(WaitError::TimedOut));
+        span.close(Some(&result));
+        if let (Err(WaitError::TimedOut), Some(home)) = (&result, home.upgrade()) {
+            home.timed_out();
         }
-        self.try_get().unwrap_or(Err(WaitError::TimedOut))
+        result
     }
+}
+
+fn outcome_of<V>(waiter: &Waiter<V>, home: &Weak<dyn Home<V>>) -> Option<Outcome<V>> {
+    waiter.outcome().or_else(|| {
+        // Named by a call that has not come to us yet? Then it is ready all the same.
+        home.upgrade()?.claim(waiter);
+        waiter.outcome()
+    })
 }
 
 pub(crate) fn result<V>(outcome: Outcome<V>) -> Result<Snapshot<V>, WaitError> {
@@ -109,25 +126,35 @@ pub(crate) fn result<V>(outcome: Outcome<V>) -> Result<Snapshot<V>, WaitError> {
 impl<V> Future for Subscription<V> {
     type Output = Result<Snapshot<V>, WaitError>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(result) = self.try_get() {
-            return Poll::Ready(result);
-        }
-        if let State::Registered { waiter, .. } = &self.0 {
-            waiter.bell.register(cx.waker());
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let (waiter, home, span) = match &mut self.0 {
+            State::Over(result) => return Poll::Ready(result.clone()),
+            State::Registered { waiter, home, span } => (waiter, home, span),
+        };
+        let mut outcome = outcome_of(waiter, home);
+        if outcome.is_none() {
+            span.open("task", home, waiter.min);
+            span.within(|| waiter.bell.register(cx.waker()));
             // Looked at again: the result may have come before the waker.
-            if let Some(result) = self.try_get() {
+            outcome = outcome_of(waiter, home);
+            if outcome.is_some() {
                 drop(waiter.bell.take_waker());
-                return Poll::Ready(result);
             }
         }
-        Poll::Pending
+        match outcome.map(result) {
+            None => Poll::Pending,
+            Some(result) => {
+                span.close(Some(&result));
+                Poll::Ready(result)
+            }
+        }
     }
 }
 
 impl<V> Drop for Subscription<V> {
     fn drop(&mut self) {
-        if let State::Registered { waiter, home } = &self.0 {
+        if let State::Registered { waiter, home, span } = &mut self.0 {
+            span.close::<V>(None);
             if waiter.is_waiting()
                 && let Some(home) = home.upgrade()
             {

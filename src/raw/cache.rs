@@ -9,15 +9,17 @@ use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
 use super::clock::{Clock, Tick};
+use super::counters::{Count, Counters, Ended};
 use super::feed::{Feed, Feeds};
 use super::index::{Entry, Index};
 use super::node::{Aux, Current, Node, Standing};
 use super::reclaim::{Guard, pin};
 use super::slot::Slot;
-use super::sync::{Arc, AtomicUsize, Ordering, fence};
+use super::sync::{Arc, Ordering, fence};
 use super::view_cell::ViewCell;
 use super::waiter::Panics;
 use super::waiting::WaitingSet;
+use crate::settings::Settings;
 use crate::{View, WritePolicy};
 
 pub(crate) struct RawCache<K, V, S> {
@@ -25,10 +27,10 @@ pub(crate) struct RawCache<K, V, S> {
     pub(super) clock: Clock,
     pub(super) waiting: WaitingSet<Slot<K, V>>,
     pub(super) feeds: Feeds<Slot<K, V>>,
-    pub(super) policy: WritePolicy,
+    pub(super) settings: Settings,
+    /// Counted after the fact, so they may lag for a moment.
+    pub(super) counters: Counters,
     view: ViewCell<View<K, V>>,
-    /// How many slots hold a record. Counted after the fact, so it may lag for a moment.
-    records: AtomicUsize,
     hasher: S,
 }
 
@@ -72,43 +74,49 @@ impl<V> Work<V> {
 
     /// Gives everybody a result and wakes threads, but leaves it to others to call tasks: runs no
     /// user code.
-    pub(super) fn offer(&self) {
-        self.aux.offer(&self.carrier);
+    pub(super) fn offer(&self) -> Ended {
+        let mut ended = Ended::default();
+        self.aux.offer(&self.carrier, &mut ended);
+        ended
     }
 
     /// All of it.
-    pub(super) fn finish(self, panics: &mut Panics) {
-        self.aux.finish(&self.carrier, panics);
+    pub(super) fn finish<K, S>(self, cache: &RawCache<K, V, S>, panics: &mut Panics) {
+        let ended = self.aux.finish(&self.carrier, panics);
+        cache.count_ended(&ended, panics);
         panics.catch(|| drop(self)); // may be the last owner of a value
     }
 }
 
 impl<K, V, S> RawCache<K, V, S> {
-    pub(crate) fn new(capacity: usize, policy: WritePolicy, hasher: S) -> Self {
+    pub(crate) fn new(capacity: usize, settings: Settings, hasher: S) -> Self {
         RawCache {
             index: Index::new(capacity),
             clock: Clock::new(),
             waiting: WaitingSet::new(),
             feeds: Feeds::new(),
             view: ViewCell::new(),
-            policy,
-            records: AtomicUsize::new(0),
+            settings,
+            counters: Counters::new(),
             hasher,
         }
     }
 
-    pub(crate) fn policy(&self) -> WritePolicy {
-        self.policy
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// The state in a few words, for `Debug`.
     pub(crate) fn describe(&self, f: &mut std::fmt::DebugStruct<'_, '_>) -> std::fmt::Result {
         let tick = self.tick();
+        if let Some(name) = &self.settings.name {
+            f.field("name", name);
+        }
         f.field("len", &self.len())
             .field("global_time", &crate::Timestamp::from_nanos(tick.time))
-            .field("waiters", &self.waiters())
+            .field("waiters", &self.waiters().0)
             .field("closed", &tick.closed)
-            .field("write_policy", &self.policy)
+            .field("write_policy", &self.settings.policy)
             .finish()
     }
 
@@ -117,13 +125,35 @@ impl<K, V, S> RawCache<K, V, S> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        // Relaxed: a count for people. Below zero while a delete has overtaken its set's count.
-        let records = self.records.load(Ordering::Relaxed);
-        if records > isize::MAX as usize {
-            0
-        } else {
-            records
+        self.count(Count::Records) as usize
+    }
+
+    pub(crate) fn count(&self, what: Count) -> u64 {
+        self.counters.sum(what)
+    }
+
+    pub(crate) fn add(&self, what: Count, n: i64) {
+        self.counters.add(what, n);
+    }
+
+    /// Counts waits that this call has ended, and tells how long they took.
+    #[cfg_attr(not(feature = "metrics"), expect(unused_variables))]
+    pub(super) fn count_ended(&self, ended: &Ended, panics: &mut Panics) {
+        if ended.woken > 0 {
+            self.counters.add(Count::WakeUps, ended.woken);
+            #[cfg(feature = "metrics")]
+            panics.catch(|| crate::measure::satisfied(&self.settings, &ended.waited));
         }
+        if ended.closed > 0 {
+            self.counters.add(Count::ClosedWaits, ended.closed);
+        }
+    }
+
+    /// The slots, buckets and bytes of the index.
+    pub(crate) fn index_size(&self) -> (usize, usize, usize) {
+        let guard = pin();
+        let (buckets, bytes) = (self.index.buckets(&guard), self.index.bytes(&guard));
+        (self.index.len(), buckets, bytes)
     }
 
     /// The node of a slot, once it stands; `None` if the slot is retired. Lock-free.
@@ -207,10 +237,9 @@ impl<K, V, S> RawCache<K, V, S> {
         new: Option<Current<'_, V>>,
         guard: &Guard,
     ) {
-        // Relaxed: a count for people.
         match (old.is_record(), new.is_some_and(|new| new.is_record())) {
-            (false, true) => _ = self.records.fetch_add(1, Ordering::Relaxed),
-            (true, false) => _ = self.records.fetch_sub(1, Ordering::Relaxed),
+            (false, true) => self.counters.add(Count::Records, 1),
+            (true, false) => self.counters.add(Count::Records, -1),
             _ => {}
         }
         if let Some(listing) = old.listing()
@@ -243,8 +272,7 @@ impl<K, V, S> RawCache<K, V, S> {
 
     /// What follows the insertion of a slot that brought its record.
     pub(super) fn added(&self, slot: &Slot<K, V>, guard: &Guard) {
-        // Relaxed: a count for people.
-        self.records.fetch_add(1, Ordering::Relaxed);
+        self.counters.add(Count::Records, 1);
         // SAFETY: reached through the index under the guard.
         let slot = || unsafe { Slot::to_arc(slot) };
         self.feeds.announce(true, slot, guard);
@@ -262,7 +290,7 @@ impl<K, V, S> RawCache<K, V, S> {
             let node = self.current(slot, &guard)?;
             if let Some(work) = Work::of(node) {
                 drop(guard);
-                work.finish(panics);
+                work.finish(self, panics);
             } else if let Some(result) = attempt(node, &guard) {
                 return Some(result);
             }
@@ -401,7 +429,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             });
             if let Some(work) = place.and_then(|(_, node)| Work::of(node)) {
                 drop(guard);
-                work.finish(panics);
+                work.finish(self, panics);
             } else if let Some(result) = attempt(tick, place, &guard) {
                 return result;
             }
@@ -438,7 +466,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
     /// With the fence in `settle`, under `Monotonic` only. If ours comes first, whoever settles a
     /// proposal that we do not find sees the time that we saw; if its does, we find the proposal.
     fn after_the_clock(&self) {
-        if self.policy == WritePolicy::Monotonic {
+        if self.settings.policy == WritePolicy::Monotonic {
             fence(Ordering::SeqCst);
         }
     }

@@ -3,12 +3,13 @@
 //! From the ground up: [`sync`] (std or loom), [`reclaim`] (crossbeam-epoch), [`park`]
 //! (atomic-wait); [`list`], [`node`] and [`slot`] (what a key holds), [`index`] (from keys to
 //! slots), [`clock`] (the global time), [`bell`], [`waiter`] and [`waiting`] (who waits, and where),
-//! [`feed`] (who reads the changes), [`view_cell`] (the view of it all);
+//! [`feed`] (who reads the changes), [`view_cell`] (the view of it all), [`counters`];
 //! [`cache`] ties them together, [`writes`] and [`waits`] are the moves.
 
 mod bell;
 mod cache;
 mod clock;
+mod counters;
 mod feed;
 mod index;
 mod list;
@@ -27,6 +28,7 @@ mod writes;
 
 pub(crate) use bell::Bell;
 pub(crate) use cache::{RawCache, Watched};
+pub(crate) use counters::Count;
 pub(crate) use feed::{Feed, MAX_FEEDS};
 pub(crate) use node::{Current, Node};
 pub(crate) use reclaim::{Guard, pin};

@@ -8,6 +8,7 @@ use std::ptr;
 use std::time::Instant;
 
 use super::bell::Bell;
+use super::counters::Ended;
 use super::node::{Aux, Node};
 use super::sync::{Arc, AtomicPtr, Ordering};
 
@@ -15,6 +16,8 @@ pub(crate) struct Waiter<V> {
     pub(crate) min: u64,
     /// The slot it is registered in, as its cache knows it. Valid under a guard while waiting.
     pub(crate) slot: *const (),
+    /// When it was registered.
+    pub(crate) since: Instant,
     result: AtomicPtr<Node<V>>,
     pub(crate) bell: Bell,
 }
@@ -53,6 +56,7 @@ impl<V> Waiter<V> {
         Arc::new(Waiter {
             min,
             slot,
+            since: Instant::now(),
             result: AtomicPtr::new(ptr::null_mut()),
             bell: Bell::new(),
         })
@@ -103,6 +107,17 @@ impl<V> Waiter<V> {
         }
     }
 
+    /// Notes that it has just been ended so; `None` is by a snapshot.
+    fn note(&self, outcome: Option<&Outcome<V>>, ended: &mut Ended) {
+        if let Some(Outcome::Closed) = outcome {
+            ended.closed += 1;
+        } else {
+            ended.woken += 1;
+            #[cfg(feature = "metrics")]
+            ended.waited.push(self.since.elapsed());
+        }
+    }
+
     /// Gives up; false if the wait was decided before.
     pub(crate) fn cancel(&self) -> bool {
         self.decide(cancelled())
@@ -143,13 +158,16 @@ impl<V> Aux<V> {
     }
 
     /// Gives every waiter its outcome, and wakes the threads among them. Idempotent; by as many
-    /// threads as like to. Says whether waiters that were claimed were among them.
-    pub(crate) fn offer(&self, node: &Arc<Node<V>>) -> bool {
+    /// threads as like to. Says whether waiters that were claimed were among them, and notes those
+    /// whose wait it has ended.
+    pub(crate) fn offer(&self, node: &Arc<Node<V>>, ended: &mut Ended) -> bool {
         let claimed = self.fate.is_claimed();
         for (waiter, outcome) in self.handing(claimed) {
             if waiter.is_waiting() {
                 let snapshot = || Outcome::Snapshot(Arc::clone(node));
-                waiter.offer(outcome.cloned().unwrap_or_else(snapshot));
+                if waiter.offer(outcome.cloned().unwrap_or_else(snapshot)) {
+                    waiter.note(outcome, ended);
+                }
             }
             waiter.bell.ring_threads();
         }
@@ -157,9 +175,10 @@ impl<V> Aux<V> {
     }
 
     /// The same, then calls the tasks among them.
-    pub(crate) fn finish(&self, node: &Arc<Node<V>>, panics: &mut Panics) {
+    pub(crate) fn finish(&self, node: &Arc<Node<V>>, panics: &mut Panics) -> Ended {
+        let mut ended = Ended::default();
         // Once: who is claimed after this is not served by this.
-        let claimed = self.offer(node);
+        let claimed = self.offer(node, &mut ended);
         // After everybody has a result: this is user code, and may take its time.
         for (waiter, _) in self.handing(claimed) {
             panics.catch(|| waiter.bell.ring_task());
@@ -171,6 +190,7 @@ impl<V> Aux<V> {
         if claimed {
             self.fate.served();
         }
+        ended
     }
 }
 

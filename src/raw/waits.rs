@@ -6,6 +6,7 @@ use std::ptr;
 
 use super::cache::{RawCache, Work, fresh};
 use super::clock::Tick;
+use super::counters::Count;
 use super::node::{Aux, Current, Fate};
 use super::reclaim::pin;
 use super::slot::Slot;
@@ -42,6 +43,13 @@ pub(crate) trait Home<V>: Send + Sync {
     /// Sees to it that a waiter that some call has named already has its result, though that call
     /// may have been stopped before it came to it.
     fn claim(&self, waiter: &Waiter<V>);
+
+    /// Counts that a thread ran out of time waiting.
+    fn timed_out(&self);
+
+    /// The name of the cache.
+    #[cfg(feature = "tracing")]
+    fn name(&self) -> Option<Arc<str>>;
 }
 
 /// A registered wait that is given up unless it is handed on.
@@ -53,7 +61,8 @@ struct Registration<'a, K, V, S> {
 impl<K, V, S> Drop for Registration<'_, K, V, S> {
     fn drop(&mut self) {
         if let Some(waiter) = &self.waiter {
-            self.cache.end(waiter, || waiter.cancel());
+            // It is as if it had not been.
+            self.cache.withdraw(waiter, Count::Waits, -1);
         }
     }
 }
@@ -98,6 +107,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             self.replace(slot, old, seal(old.same_record(), aux), guard)
                 .ok()?;
             ready.used(&listing);
+            self.counters.add(Count::Waits, 1);
             registration.waiter = Some(Arc::clone(&waiter));
             // With the fence in `advance`. If ours comes first, it finds the listing and the
             // waiter; if its does, we find its tick. Then all is asked again, as if only now:
@@ -121,9 +131,9 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
 }
 
 impl<K, V, S> RawCache<K, V, S> {
-    /// Ends a wait from the waiter's side: `decide` decides it, and if it did, the slot is told to
+    /// Ends a wait from the waiter's side, unless it is over: counts that, and tells the slot to
     /// count it among the dead.
-    fn end(&self, waiter: &Waiter<V>, decide: impl FnOnce() -> bool) {
+    fn withdraw(&self, waiter: &Waiter<V>, what: Count, n: i64) {
         let slot = {
             let _guard = pin();
             if !waiter.is_waiting() {
@@ -133,9 +143,10 @@ impl<K, V, S> RawCache<K, V, S> {
             // older than the look at the waiter it is there.
             unsafe { Slot::<K, V>::to_arc(waiter.slot.cast()) }
         };
-        if !decide() {
+        if !waiter.cancel() {
             return;
         }
+        self.counters.add(what, n);
         let mut panics = Panics::default();
         self.on_slot(&slot, &mut panics, |old, guard| {
             let aux = Aux {
@@ -156,17 +167,30 @@ impl<K, V, S> RawCache<K, V, S> {
 
 impl<K: Send + Sync, V: Send + Sync, S: Send + Sync> Home<V> for RawCache<K, V, S> {
     fn cancel(&self, waiter: &Waiter<V>) {
-        self.end(waiter, || waiter.cancel());
+        self.withdraw(waiter, Count::Cancellations, 1);
     }
 
     fn claim(&self, waiter: &Waiter<V>) {
         let guard = pin();
         if waiter.is_waiting() {
-            // SAFETY: as in `end`.
+            // SAFETY: as in `withdraw`.
             let slot = unsafe { &*waiter.slot.cast::<Slot<K, V>>() };
             if let Some(work) = self.current(slot, &guard).and_then(Work::of) {
-                work.offer();
+                let ended = work.offer();
+                drop((work, guard));
+                let mut panics = Panics::default();
+                self.count_ended(&ended, &mut panics);
+                panics.resume();
             }
         }
+    }
+
+    fn timed_out(&self) {
+        self.counters.add(Count::TimeOuts, 1);
+    }
+
+    #[cfg(feature = "tracing")]
+    fn name(&self) -> Option<Arc<str>> {
+        self.settings.name.clone()
     }
 }

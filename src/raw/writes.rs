@@ -1,10 +1,14 @@
 //! The moves that writers make.
 
 use std::borrow::Borrow;
+use std::cell::Cell;
 use std::hash::{BuildHasher, Hash};
+use std::mem;
+use std::time::Instant;
 
 use super::cache::{RawCache, Work};
 use super::clock::Tick;
+use super::counters::Count;
 use super::index::Entry;
 use super::list::List;
 use super::node::{Aux, Current, Fate, Handed, Node, OPEN, Proposal, SERVED, Standing, Waiters};
@@ -13,7 +17,7 @@ use super::slot::Slot;
 use super::sync::{Arc, AtomicBool, Ordering, fence};
 use super::waiter::{Outcome, Panics, Waiter};
 use super::waiting::Listing;
-use crate::WritePolicy;
+use crate::{WritePolicy, trace};
 
 impl<V> Handed<V> {
     fn to(waiters: List<Arc<Waiter<V>>>, outcome: Option<Outcome<V>>) -> Option<Self> {
@@ -257,7 +261,7 @@ impl<K, V, S> RawCache<K, V, S> {
                 Some(Visited::Done(work, empty)) => {
                     let handed = work.is_some();
                     if let Some(work) = work {
-                        work.finish(panics);
+                        work.finish(self, panics);
                     }
                     if handed && empty {
                         self.visit(slot, Call::Tidy, panics);
@@ -330,7 +334,7 @@ impl<K, V, S> RawCache<K, V, S> {
                 .count();
             drop(guard);
             for work in claimed.drain(..) {
-                work.finish(panics);
+                work.finish(self, panics);
             }
             for member in others.drain(..) {
                 self.visit(&member.slot, call, panics);
@@ -345,7 +349,7 @@ impl<K, V, S> RawCache<K, V, S> {
 
     pub(crate) fn update_time(&self, time: u64, default_for: &dyn Fn(&K) -> V) {
         let mut panics = Panics::default();
-        let monotonic = self.policy == WritePolicy::Monotonic;
+        let monotonic = self.settings.policy == WritePolicy::Monotonic;
         let change = |tick: &mut Tick| {
             if !monotonic || time >= tick.time {
                 tick.time = time;
@@ -358,15 +362,21 @@ impl<K, V, S> RawCache<K, V, S> {
 
     pub(crate) fn close(&self) {
         let mut panics = Panics::default();
-        self.advance(|tick| tick.closed = true, Call::Close, &mut panics);
+        let was_closed = Cell::new(false);
+        let change = |tick: &mut Tick| was_closed.set(mem::replace(&mut tick.closed, true));
+        self.advance(change, Call::Close, &mut panics);
         self.feeds.ring_all(&mut panics, pin);
+        if !was_closed.get() {
+            panics.catch(|| trace::closed(&self.settings));
+        }
         panics.resume();
     }
 
-    /// Waiters that are registered and neither told nor gone.
-    pub(crate) fn waiters(&self) -> usize {
+    /// Waiters that are registered and neither told nor gone, and since when the oldest is.
+    pub(crate) fn waiters(&self) -> (usize, Option<Instant>) {
         let rolls: Vec<_> = self.waiting.rolls(&pin()).collect();
         let mut waiting = 0;
+        let mut oldest: Option<Instant> = None;
         for member in rolls.iter().flat_map(List::iter) {
             let guard = pin();
             let Some(aux) = self.current(&member.slot, &guard).and_then(Current::aux) else {
@@ -383,11 +393,14 @@ impl<K, V, S> RawCache<K, V, S> {
                     .into_iter()
                     .chain([&aux.waiters.list])
                     .flat_map(List::iter);
-                waiting += all.filter(|waiter| waiter.is_waiting()).count();
+                for waiter in all.filter(|waiter| waiter.is_waiting()) {
+                    waiting += 1;
+                    oldest = Some(oldest.map_or(waiter.since, |since| since.min(waiter.since)));
+                }
             }
         }
         super::reclaim::contain(|| drop(rolls));
-        waiting
+        (waiting, oldest)
     }
 }
 
@@ -411,7 +424,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        if self.policy != WritePolicy::Overwrite {
+        if self.settings.policy != WritePolicy::Overwrite {
             return Err(new);
         }
         let guard = pin();
@@ -423,6 +436,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             Some((slot, old)) => match self.replace(slot, old, Some(new), &guard) {
                 Err(new) => Err(new.expect("handed back")),
                 Ok(_) => {
+                    self.counters.add(Count::Sets, 1);
                     self.index.assist(&guard);
                     drop(guard);
                     let mut panics = Panics::default();
@@ -440,7 +454,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        let monotonic = self.policy == WritePolicy::Monotonic;
+        let monotonic = self.settings.policy == WritePolicy::Monotonic;
         let mut panics = Panics::default();
         let mut new = Some(new);
         let mut ready = Ready::nothing(self);
@@ -471,7 +485,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                     }
                 }
             };
-            let refused = match self.policy {
+            let refused = match self.settings.policy {
                 WritePolicy::Overwrite => false,
                 WritePolicy::RejectOlder => old.is_record() && old.modified > time,
                 WritePolicy::Monotonic => {
@@ -521,9 +535,15 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                 }
             }
         });
+        let count = if stored {
+            Count::Sets
+        } else {
+            Count::RefusedSets
+        };
+        self.counters.add(count, 1);
         drop(ready);
         if let Some(work) = work {
-            work.finish(&mut panics);
+            work.finish(self, &mut panics);
         }
         self.feeds.ring(&mut panics, pin);
         panics.resume();
@@ -541,6 +561,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             Done(Option<Work<V>>),
         }
 
+        self.counters.add(Count::Observations, 1);
         let mut panics = Panics::default();
         let hash = self.hash(key);
         let observe = |panics: &mut Panics| {
@@ -553,7 +574,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                     return Some(Observed::NoRecord(unsafe { Slot::to_arc(slot) }));
                 }
                 let (meant, rest) = old.waiters()?.split(time);
-                let observed = match self.policy {
+                let observed = match self.settings.policy {
                     WritePolicy::Monotonic => old.observed.max(time),
                     _ => time,
                 };
@@ -581,7 +602,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                         continue;
                     }
                 }
-                Observed::Done(Some(work)) => work.finish(&mut panics),
+                Observed::Done(Some(work)) => work.finish(self, &mut panics),
                 Observed::Done(None) => {}
             }
             break;
@@ -603,7 +624,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                 };
                 // Under `Monotonic` what the record vouched for outlives it, until the global time
                 // has reached that too.
-                let monotonic = self.policy == WritePolicy::Monotonic;
+                let monotonic = self.settings.policy == WritePolicy::Monotonic;
                 let tomb = Some(old.newest()).filter(|time| monotonic && *time > tick.time);
                 let listing = match tomb {
                     Some(_) => Some(ready.listing(slot, old, guard)),
@@ -627,6 +648,9 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                     tomb.and_then(|tomb| self.overtaken(slot, tomb, guard)),
                 ))
             });
+        if was_there {
+            self.counters.add(Count::Deletes, 1);
+        }
         drop(ready);
         if let Some(slot) = buried {
             self.visit(&slot, Call::Tidy, &mut panics);
@@ -642,7 +666,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        if self.policy != WritePolicy::Monotonic {
+        if self.settings.policy != WritePolicy::Monotonic {
             return self.delete(key);
         }
         let mut panics = Panics::default();
@@ -682,6 +706,9 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             ready.used(&listing);
             Some((old.is_record(), self.overtaken(slot, time, guard)))
         });
+        if was_there {
+            self.counters.add(Count::Deletes, 1);
+        }
         drop(ready);
         if let Some(slot) = buried {
             self.visit(&slot, Call::Tidy, &mut panics);
