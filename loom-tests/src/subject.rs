@@ -264,14 +264,25 @@ pub fn reading(snapshot: &Snapshot<Status>) -> Reading {
     }
 }
 
-/// A waker that counts its calls.
-#[derive(Debug, Default)]
-pub struct Bell(AtomicUsize);
+/// A waker that counts its calls, and notices a call that is not ordered after its making.
+pub struct Bell {
+    rung: AtomicUsize,
+    made: Written<u8>,
+}
+
+impl Default for Bell {
+    fn default() -> Self {
+        Bell {
+            rung: AtomicUsize::new(0),
+            made: Written::new(1),
+        }
+    }
+}
 
 impl Bell {
     /// How often it was called.
     pub fn rung(&self) -> usize {
-        self.0.load(SeqCst)
+        self.rung.load(SeqCst)
     }
 
     /// The waker.
@@ -286,6 +297,13 @@ impl Wake for Bell {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.0.fetch_add(1, SeqCst);
+        self.made.read();
+        self.rung.fetch_add(1, SeqCst);
+    }
+}
+
+impl fmt::Debug for Bell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rung {} times", self.rung())
     }
 }

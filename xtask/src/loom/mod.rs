@@ -208,6 +208,12 @@ impl Args {
         }
     }
 
+    /// Every n-th, as they are asked for.
+    fn choose_some(&self, models: Vec<Model>) -> Vec<Model> {
+        let some = models.into_iter().step_by(self.every);
+        some.map(|model| self.bounded(model)).collect()
+    }
+
     /// Those that are asked for, as they are asked for.
     fn choose(&self, models: Vec<Model>) -> Vec<Model> {
         let meant = |model: &Model| {

@@ -255,10 +255,7 @@ fn lab(args: &Args, copy: &Path, set: &str, cfgs: &[&str], target: &str) -> anyh
         target,
     }
     .run()?;
-    let models: Vec<Model> = list(&binary, set)?
-        .into_iter()
-        .step_by(args.every)
-        .collect();
+    let models = args.choose_some(list(&binary, set)?);
     let glances = models.iter().map(|model| Model {
         limit: Some(GLANCE),
         ..model.clone()
