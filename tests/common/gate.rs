@@ -28,7 +28,13 @@ impl Gate {
         }
     }
 
-    /// Returns once `n` threads stand here.
+    /// Is counted among those who came here, and goes on.
+    pub(crate) fn pass(&self) {
+        self.state.lock().unwrap().inside += 1;
+        self.changed.notify_all();
+    }
+
+    /// Returns once `n` threads have come here.
     pub(crate) fn await_arrivals(&self, n: usize) {
         let mut state = self.state.lock().unwrap();
         while state.inside < n {

@@ -16,6 +16,7 @@ pub(crate) enum Place {
     DropValue,
     Default,
     CloneWaker,
+    Wake,
     DropWaker,
 }
 

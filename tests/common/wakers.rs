@@ -82,6 +82,7 @@ unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: the waker that is called keeps a count.
     let inner = unsafe { &*data.cast::<Inner>() };
     inner.wakes.fetch_add(1, SeqCst);
+    trap::hit(Place::Wake);
     (inner.on_wake)();
 }
 
