@@ -46,6 +46,9 @@ use super::reclaim::{Guard, contain};
 use super::sync::{Arc, AtomicPtr, AtomicUsize, Ordering, null_pointers};
 
 /// What the index has to know of a slot.
+///
+/// A slot is destroyed some time after it was taken out, by whichever thread comes by: the public
+/// types see to it that what it holds is `Send`, `Sync` and `'static`.
 pub(crate) trait Entry {
     /// The hash of its key, the same for ever, with its entropy in the high bits.
     fn hash(&self) -> u64;
@@ -310,7 +313,7 @@ impl<T: Entry> Index<T> {
                 return;
             }
             table.finish(guard);
-            self.install(table, buckets, guard);
+            self.install(table, buckets);
             // Release: as said above.
             slots = self.slots.fetch_add(0, Ordering::Release);
         }
@@ -318,7 +321,7 @@ impl<T: Entry> Index<T> {
 
     /// Replaces `table`, which is not being migrated into, by one of another size; unless somebody
     /// else replaced it.
-    fn install(&self, table: &Table<T>, buckets: usize, _: &Guard) {
+    fn install(&self, table: &Table<T>, buckets: usize) {
         let old = ptr::from_ref(table).cast_mut();
         let new = Box::into_raw(Box::new(Table::new(buckets, old)));
         // Release: pairs with the Acquire in `current`. Relaxed: the other table is not used.
@@ -440,7 +443,7 @@ impl<T: Entry> Table<T> {
     unsafe fn release(&self, gone: Pair<T>, guard: &Guard) {
         // Otherwise the old table could lead to it.
         self.migrate_for(gone.hash);
-        // SAFETY: now nothing does. The reference is the caller's, and slots may go anywhere.
+        // SAFETY: now nothing does. The reference is the caller's. For threads, see `Entry`.
         unsafe { guard.defer(move || drop(Arc::from_raw(gone.slot))) };
     }
 
@@ -504,9 +507,10 @@ impl<T: Entry> Table<T> {
         for unit in start..end {
             self.migrate(prev, unit);
         }
-        // AcqRel: who completes the count has seen all units migrated.
-        let before = self.progress.done.fetch_add(end - start, Ordering::AcqRel);
-        if start < end && before + (end - start) == units {
+        let mine = end - start;
+        // AcqRel: who completes the count comes after all others who counted.
+        let done = mine + self.progress.done.fetch_add(mine, Ordering::AcqRel);
+        if mine > 0 && done == units {
             self.detach(prev, guard);
         }
         end < units
@@ -537,12 +541,8 @@ impl<T: Entry> Table<T> {
     }
 
     fn bytes(&self) -> usize {
-        let words: usize = self
-            .buckets
-            .iter()
-            .map(|bucket| load::<T>(bucket).bytes())
-            .sum();
-        mem::size_of::<Self>() + words
+        let words = self.buckets.iter().map(|bucket| load::<T>(bucket).bytes());
+        mem::size_of::<Self>() + words.sum::<usize>()
     }
 }
 
@@ -666,13 +666,13 @@ impl<T: Entry> Word<T> {
     /// The memory of the bucket.
     fn bytes(self) -> usize {
         // SAFETY: callers have just loaded it from a table while pinned.
-        let len = unsafe { self.many() }.len();
-        mem::size_of::<Self>()
-            + if len > 0 {
-                Many::<T>::layout(len).size()
-            } else {
-                0
-            }
+        let pairs = unsafe { self.many() };
+        let array = if pairs.is_empty() {
+            0
+        } else {
+            Many::<T>::layout(pairs.len()).size()
+        };
+        mem::size_of::<Self>() + array
     }
 }
 
@@ -1034,6 +1034,8 @@ mod tests {
             assert!(keys.buckets() >= 2 * (key as usize));
         }
         assert_eq!(keys.buckets(), 32_768);
+        let bytes = keys.index.bytes(&pin());
+        assert!((32_768 * 8..40 * 10_000).contains(&bytes));
         assert_eq!(sorted(keys.scan()), (0..10_000).collect::<Vec<_>>());
         for key in 0..10_000 {
             assert!(keys.contains(key));
