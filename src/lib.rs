@@ -68,16 +68,21 @@
 //! * [`Subscription`]: a registered wait, for threads, tasks and deadlines.
 //! * [`Cache::pin`] for many reads in a row, [`Tracker`] for one key read again and again, [`View`]
 //!   for all keys at once, [`Changes`] for all that changes.
+//! * [`Cache::relist`] for the lister: one listing of everything as one call.
+//! * [`Stats`]: what the cache counts about itself. [`Builder`]: write policy, a limit to timestamps
+//!   from the future, a name, a hasher.
 //! * [`pod`]: the kubelet's types, and [`PodCache`](pod::PodCache).
-//! * [`docs::design`]: how it works. [`docs::orderings`]: every fence, and why.
-//!   [`docs::limitations`]: **read this before you rely on it**.
+//! * [`docs::design`]: how it works. [`docs::orderings`]: every fence, and why. [`docs::models`]: what
+//!   is model-checked. [`docs::limitations`]: **read this before you rely on it**.
 //!
 //! # Features and cfgs
 //!
 //! None is on by default.
 //!
+//! * `metrics`: [`Stats`] can be published through the `metrics` facade, and the latency of waits is.
 //! * `serde`: serialization of [`Timestamp`] and of the pod types.
 //! * `stream`: [`Changes`] is a `Stream`.
+//! * `tracing`: spans for waits, events for refused writes and for closing; none for reads.
 //! * `--cfg podcache_loom`, in `RUSTFLAGS`: the crate runs on loom's atomics, for models of your own
 //!   that use a cache; `loom-tests/dependent` in the repository is a worked example. With
 //!   `--cfg podcache_shuttle` beside it, on shuttle's.

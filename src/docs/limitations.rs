@@ -40,7 +40,8 @@
 //!
 //! It is a cache as the kubelet means the word: the last known state of a set that somebody else
 //! lists, not a store of recently used things. Nothing is evicted, nothing is written to disk, and
-//! after a restart it is empty. *Way out:* a lister that deletes what is gone.
+//! after a restart it is empty. *Way out:* a lister that deletes what is gone, or
+//! [`relist`](crate::Cache::relist), which does.
 //!
 //! # Values
 //!
@@ -87,7 +88,8 @@
 //! deletion takes over the time. Worst is an [`update_time`](crate::Cache::update_time) from the
 //! future under `Monotonic`: it refuses every set of every key until then, and cannot be taken
 //! back. *Way out:* take times from one clock, [`Timestamp::now`](crate::Timestamp::now) for
-//! instance, and check what comes from elsewhere before you pass it on.
+//! instance, and set [`Builder::max_future_skew`](crate::Builder::max_future_skew), which refuses
+//! and counts what is further ahead than that.
 //!
 //! ## A timestamp is taken before the listing, not after
 //!
