@@ -238,12 +238,10 @@ pub(crate) const STEPS: &[Step] = &[
             "raw/writes.rs",
             "        drop(ready);
         if let Some(work) = work {
-            work.finish(&mut panics);
-        }",
+            work.finish(self, &mut panics);",
             "        drop(ready);
         if let Some(work) = work.filter(|_| !$on) {
-            work.finish(&mut panics);
-        }",
+            work.finish(self, &mut panics);",
         )],
     },
     Step {
@@ -277,14 +275,18 @@ pub(crate) const STEPS: &[Step] = &[
             ),
             (
                 "subscription.rs",
-                "outcome.map(result)",
-                "outcome.map(|outcome| match outcome {
-                    Outcome::Snapshot(_) if $on => match home.upgrade().and_then(|home| home.look_again(waiter)) {
-                        Some(node) => result(Outcome::Snapshot(node)),
-                        None => result(outcome),
-                    },
-                    outcome => result(outcome),
-                })",
+                "        home.upgrade()?.claim(waiter);
+        waiter.outcome()
+    })",
+                "        home.upgrade()?.claim(waiter);
+        waiter.outcome()
+    }).map(|outcome| match outcome {
+        Outcome::Snapshot(_) if $on => match home.upgrade().and_then(|home| home.look_again(waiter)) {
+            Some(node) => Outcome::Snapshot(node),
+            None => outcome,
+        },
+        outcome => outcome,
+    })",
             ),
         ],
     },
@@ -321,9 +323,12 @@ pub(crate) const STEPS: &[Step] = &[
         what: "a result that came before the waker is found",
         edits: &[(
             "subscription.rs",
-            "// Looked at again: the result may have come before the waker.
-            if let Some(result) = self.try_get() {",
-            "if let Some(result) = self.try_get().filter(|_| !$on) {",
+            "outcome = outcome_of(waiter, home);
+            if outcome.is_some() {",
+            "if !$on {
+                outcome = outcome_of(waiter, home);
+            }
+            if outcome.is_some() {",
         )],
     },
     Step {
@@ -436,11 +441,17 @@ pub(crate) const STEPS: &[Step] = &[
             if waiter.is_waiting() {
                 let snapshot",
             ),
-            ("raw/waiter.rs", "            waiter.bell.ring_threads();\n        }\n        claimed", "            if !$on {
+            (
+                "raw/waiter.rs",
+                "            waiter.bell.ring_threads();
+        }
+        claimed",
+                "            if !$on {
                 waiter.bell.ring_threads();
             }
         }
-        claimed"),
+        claimed",
+            ),
         ],
     },
     Step {
@@ -449,13 +460,13 @@ pub(crate) const STEPS: &[Step] = &[
         edits: &[
             (
                 "raw/waiter.rs",
-                "let claimed = self.offer(node);",
+                "let claimed = self.offer(node, &mut ended);",
                 "if $on {
             for (waiter, _) in self.handing(self.fate.is_claimed()) {
                 panics.catch(|| waiter.bell.ring_task());
             }
         }
-        let claimed = self.offer(node);",
+        let claimed = self.offer(node, &mut ended);",
             ),
             (
                 "raw/waiter.rs",
