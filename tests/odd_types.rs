@@ -116,18 +116,20 @@ fn values_behind_a_pointer_to_anything() {
     assert_eq!((cache.get(&7).0)(), 70);
 }
 
+impl DefaultFor<[u8]> for Val {
+    fn default_for(key: &[u8]) -> Self {
+        Self(key.len() as u64)
+    }
+}
+
+impl DefaultFor<Vec<u8>> for Val {
+    fn default_for(key: &Vec<u8>) -> Self {
+        Self::default_for(key.as_slice())
+    }
+}
+
 #[test]
 fn slices_are_looked_up_by_their_borrowed_form() {
-    impl DefaultFor<[u8]> for Val {
-        fn default_for(key: &[u8]) -> Self {
-            Self(key.len() as u64)
-        }
-    }
-    impl DefaultFor<Vec<u8>> for Val {
-        fn default_for(key: &Vec<u8>) -> Self {
-            Self::default_for(key.as_slice())
-        }
-    }
     let cache: Cache<Vec<u8>, Val> = Cache::new();
     assert!(cache.set(&b"pod"[..], Val(7), t(5)));
     assert_eq!(*cache.get(&b"pod"[..]), Val(7));
