@@ -22,9 +22,12 @@ thread_local! {
     static BROKEN: Cell<bool> = const { Cell::new(false) };
 }
 
+/// By name and cache.
+type Values = BTreeMap<(String, Option<String>), Vec<f64>>;
+
 /// All that was recorded, by the name of the metric and of the cache.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<BTreeMap<(String, Option<String>), Vec<f64>>>>);
+struct Kept(Arc<Mutex<Values>>);
 
 struct Series(Kept, (String, Option<String>));
 
