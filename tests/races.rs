@@ -539,6 +539,10 @@ fn nobody_sees_a_global_time_before_its_sets() {
                 loop {
                     let time = cache.global_time().as_nanos();
                     for key in 0..4 {
+                        if let Some(got) = cache.try_get_newer_than(&key, t(time)) {
+                            let value = Seen::of(&got).value;
+                            assert!(value > time, "key {key}: {value} is not newer than {time}");
+                        }
                         let value = Seen::of(&cache.get(&key)).value;
                         assert!(
                             time == 0 || value >= time,
