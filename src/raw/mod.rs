@@ -17,6 +17,8 @@ mod node;
 mod park;
 #[cfg(podcache_loom)]
 mod park_loom;
+#[cfg(all(podcache_loom, not(podcache_shuttle)))]
+mod published;
 mod reclaim;
 mod slot;
 mod sync;

@@ -10,9 +10,13 @@ pub(crate) use loom as model;
 #[cfg(all(podcache_loom, podcache_shuttle))]
 pub(crate) use shuttle as model;
 
+#[cfg(all(podcache_loom, not(podcache_shuttle)))]
+pub(crate) use super::published::AtomicPtr;
+#[cfg(all(podcache_loom, podcache_shuttle))]
+pub(crate) use model::sync::atomic::AtomicPtr;
 #[cfg(podcache_loom)]
 pub(crate) use model::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence,
+    AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence,
 };
 #[cfg(not(podcache_loom))]
 pub(crate) use std::sync::atomic::{
