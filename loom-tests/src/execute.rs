@@ -535,8 +535,15 @@ pub fn execute(program: &Program, spread: Spread) -> History {
 /// again, but for tombstones.
 #[cfg(all(podcache_loom, not(crossbeam_loom)))]
 fn check_leftovers(program: &Program, main: &Hands, hands: &mut [Hands]) {
+    // A tombstone stays until the global time has reached it.
     let buries = |op: Op| matches!(op, Op::Delete(_) | Op::DeleteAt(..));
-    let may_bury = program.policy == Policy::Monotonic && program.ops().any(buries);
+    let global = main.made.iter().rev().find_map(|made| match made.outcome {
+        Outcome::Time(time) => Some(time),
+        _ => None,
+    });
+    let may_bury = program.policy == Policy::Monotonic
+        && program.ops().any(buries)
+        && global < program.ops().filter_map(Op::time).max();
     if main.cache.is_none() || may_bury || program.ops().any(|op| op == Op::View) {
         return;
     }

@@ -330,6 +330,7 @@ const CHOSEN: &[&str] = &[
     "[s0=sub(a,3); s1=sub(a,3)] s0.drop || set(a,4) || s1.wait",
     "[s0=sub(a,3); s1=sub(a,3)] s0.drop || s1.drop || set(a,4)",
     "[s0=sub(a,3); s1=sub(a,3)] s0.drop; s1.try || update(3)",
+    "[s0=sub(a,3); s1=sub(a,3); s2=sub(a,3)] s0.drop; s1.drop || set(a,4)",
     "s0=sub(a,3); s0.drop || set(a,4) || s1=sub(a,3); s1.try",
     "s0=sub(a,3); s0.drop || s1=sub(a,3); s1.drop || update(3)",
     "s0=newer_timed(a,3) || set(a,4) || s1=newer(a,3)",
@@ -368,6 +369,9 @@ const CHOSEN: &[&str] = &[
     // Times: nobody sees one without what came before it.
     "set(a,1); update(3) || try(a,2)",
     "[update(3)] update(1); set(a,2) || try(a,2)",
+    "[update(3)] update(1); set(a,2) || s0=sub(a,2); s0.try",
+    "update(4); get(a) || set(a,3)",
+    "update(4); try(a,3) || set(a,3)",
     "[set(a,3)] observe(a,5); set(a,4) || try(a,4)",
     "[set(a,3); observe(a,5)] set(a,4) || get(a) || observe(a,6)",
     "update(3); update(1) || s0=sub(a,3) || s1=sub(a,2)",

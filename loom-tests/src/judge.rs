@@ -9,8 +9,6 @@
 //! * `update_time` and `close` move the global state at one instant and then reach the waits one by
 //!   one, before they return. Waits that were registered at that instant must have been reached.
 //! * A wait that overlaps an `update_time` may be satisfied by it, though it was registered after.
-//! * `set`, `set_observed_time` and `update_time` decide at one instant what a wait gets, but the
-//!   waiter need not see it before a call that names it has returned.
 //! * `iter` reads every key at an instant of its own. `view` does too, at any instant since the
 //!   statement of the global time that it names, even one before the call.
 //!
@@ -89,11 +87,9 @@ enum Stage {
     Viewing(Vec<(Key, Vec<Reading>)>),
 }
 
-/// Whom a call that is in effect may still decide.
+/// Whom a call that is in effect decides.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Reach {
-    /// Nobody.
-    Nobody,
     /// Waits up to this time.
     Until(Time),
     /// Everybody: the cache was closed.
@@ -214,7 +210,8 @@ impl History {
             }
             Stage::Blocked => {
                 let wait = call.op.wait().expect("only waits block");
-                if let Some(mut next) = state.look(wait, &call.outcome) {
+                if state.shows(wait, &call.outcome) {
+                    let mut next = state.clone();
                     next.spec.forget(wait);
                     next.advance(strand);
                     found(next);
@@ -238,7 +235,6 @@ impl History {
                 };
                 if !owed.iter().any(is_pending) {
                     let mut next = state.clone();
-                    owed.iter().for_each(|wait| next.spec.tell(*wait));
                     next.advance(strand);
                     found(next);
                 }
@@ -355,23 +351,13 @@ impl History {
                     return;
                 }
                 if *stored {
-                    let owed = named(spec, Some(key), ts);
                     next.spec.set(key, call.value, ts);
-                    next.stage[strand] = Stage::Waking {
-                        owed,
-                        reach: Reach::Nobody,
-                    };
-                } else {
-                    next.advance(strand);
                 }
+                next.advance(strand);
             }
             (Op::Observe(key, ts), Outcome::Done) => {
-                let owed = named(spec, Some(key), ts);
                 next.spec.observe(key, ts);
-                next.stage[strand] = Stage::Waking {
-                    owed,
-                    reach: Reach::Nobody,
-                };
+                next.advance(strand);
             }
             (Op::Delete(key), Outcome::Flag(was_there)) => {
                 if next.spec.delete(key) != *was_there {
@@ -386,7 +372,7 @@ impl History {
                 next.advance(strand);
             }
             (Op::Update(ts), Outcome::Done) => {
-                let owed = named(spec, None, ts);
+                let owed = named(spec, ts);
                 next.spec.update_time(ts);
                 for stage in &mut next.stage {
                     if let Stage::Entering(since) | Stage::Entered(since) = stage {
@@ -412,9 +398,8 @@ impl History {
                 next.stage[strand] = Stage::Entering(None);
             }
             (Op::TryNow(wait) | Op::Poll(wait, _) | Op::Block(wait) | Op::Timed(wait), outcome) => {
-                match state.look(wait, outcome) {
-                    Some(seen) => next = seen,
-                    None => return,
+                if !state.shows(wait, outcome) {
+                    return;
                 }
                 next.advance(strand);
             }
@@ -443,7 +428,7 @@ impl State {
     }
 
     fn close(&mut self, strand: usize) {
-        let owed = named(&self.spec, None, Time::MAX);
+        let owed = named(&self.spec, Time::MAX);
         self.spec.close();
         self.stage[strand] = Stage::Waking {
             owed,
@@ -451,30 +436,21 @@ impl State {
         };
     }
 
-    /// The state after the waiter has looked and found this, if it may.
-    fn look(&self, wait: Wait, outcome: &Outcome) -> Option<State> {
+    /// Whether this is what a waiter finds that looks now.
+    fn shows(&self, wait: Wait, outcome: &Outcome) -> bool {
         let status = self.spec.waiter(wait).expect("registered").status;
         match (outcome, status) {
-            (Outcome::Wait(None), Status::Pending | Status::Decided { told: false, .. }) => {
-                Some(self.clone())
-            }
-            (Outcome::Wait(Some(given)), Status::Decided { end, .. }) if *given == end => {
-                let mut next = self.clone();
-                next.spec.tell(wait);
-                Some(next)
-            }
-            _ => None,
+            (Outcome::Wait(None), Status::Pending) => true,
+            (Outcome::Wait(Some(given)), Status::Over(end)) => *given == end,
+            _ => false,
         }
     }
 }
 
-/// The waits that a call names: registered, whether decided or not.
-fn named(spec: &Spec, key: Option<Key>, ts: Time) -> Vec<Wait> {
-    let is_named = |k: Key, min: Time| key.is_none_or(|key| key == k) && min <= ts;
-    spec.waiters()
-        .filter(|(_, w)| is_named(w.key, w.min))
-        .map(|(wait, _)| wait)
-        .collect()
+/// The waits up to a time that are registered and not over.
+fn named(spec: &Spec, ts: Time) -> Vec<Wait> {
+    let named = spec.pending().filter(|(_, waiter)| waiter.min <= ts);
+    named.map(|(wait, _)| wait).collect()
 }
 
 impl fmt::Display for Outcome {
@@ -631,18 +607,17 @@ mod tests {
     }
 
     #[test]
-    fn a_named_waiter_is_ready_when_the_call_returns_though_another_claimed_it() {
+    fn a_named_waiter_is_ready_though_its_caller_was_stopped() {
         let setup: &[(&str, Outcome)] = &[("s0=sub(a,3)", Done)];
         let other: &[(&str, Outcome)] = &[("set(a,4)", Flag(true))];
         let mine = |seen: Outcome| [("update(3)", Done), ("s0.try", seen)];
         assert!(history(Overwrite, &[setup, other, &mine(ready(v(1, 4)))], false).is_explained());
         assert!(history(Overwrite, &[setup, other, &mine(ready(None))], false).is_explained());
         assert!(!history(Overwrite, &[setup, other, &mine(NOT_YET)], false).is_explained());
-        // But without a call of its own it need not be: the other one may be on its way.
-        let seen: &[(&str, Outcome)] = &[("get(a)", Read(v(1, 4))), ("s0.try", NOT_YET)];
-        assert!(history(Overwrite, &[setup, other, seen], false).is_explained());
-        let gone_back: &[(&str, Outcome)] = &[("s0.try", ready(v(1, 4))), ("s0.try", NOT_YET)];
-        assert!(!history(Overwrite, &[setup, other, gone_back], false).is_explained());
+        // Who sees the set sees its waiters ready.
+        let seen = |then: Outcome| [("get(a)", Read(v(1, 4))), ("s0.try", then)];
+        assert!(history(Overwrite, &[setup, other, &seen(ready(v(1, 4)))], false).is_explained());
+        assert!(!history(Overwrite, &[setup, other, &seen(NOT_YET)], false).is_explained());
     }
 
     #[test]

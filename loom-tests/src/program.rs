@@ -98,6 +98,16 @@ impl Op {
         }
     }
 
+    /// The time that it names.
+    pub fn time(self) -> Option<Time> {
+        match self {
+            Op::Try(_, t) | Op::Set(_, t) | Op::Observe(_, t) | Op::DeleteAt(_, t) => Some(t),
+            Op::Update(t) | Op::Subscribe(_, _, t) => Some(t),
+            Op::GetNewer(_, _, t) | Op::GetNewerTimed(_, _, t) => Some(t),
+            _ => None,
+        }
+    }
+
     /// The same call on another key.
     pub fn on(self, to: Key) -> Op {
         match self {

@@ -64,14 +64,8 @@ pub enum End {
 pub enum Status {
     /// Registered.
     Pending,
-    /// Its end is decided. `told` once some call that must make it visible has returned, or
-    /// somebody has seen it.
-    Decided {
-        /// How it ends.
-        end: End,
-        /// Whether the waiter must see it from now on.
-        told: bool,
-    },
+    /// Over, with this.
+    Over(End),
 }
 
 /// A wait that is registered or decided and not gone.
@@ -265,15 +259,9 @@ impl Spec {
     /// Enters a wait: decided at once if it is fresh or the cache is closed.
     pub fn register(&mut self, wait: Wait, key: Key, min: Time) {
         let status = if self.fresh(key, min) {
-            Status::Decided {
-                end: End::Ready(self.read(key)),
-                told: true,
-            }
+            Status::Over(End::Ready(self.read(key)))
         } else if self.closed {
-            Status::Decided {
-                end: End::Closed,
-                told: true,
-            }
+            Status::Over(End::Closed)
         } else {
             Status::Pending
         };
@@ -310,18 +298,7 @@ impl Spec {
     pub fn decide(&mut self, wait: Wait, end: End) {
         if let Some(waiter) = self.waiters.get_mut(&wait) {
             assert_eq!(waiter.status, Status::Pending);
-            waiter.status = Status::Decided { end, told: false };
-        }
-    }
-
-    /// The waiter has seen its end.
-    pub fn tell(&mut self, wait: Wait) {
-        if let Some(Waiter {
-            status: Status::Decided { told, .. },
-            ..
-        }) = self.waiters.get_mut(&wait)
-        {
-            *told = true;
+            waiter.status = Status::Over(end);
         }
     }
 
