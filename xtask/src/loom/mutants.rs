@@ -135,7 +135,15 @@ pub(crate) fn run(args: &Args) -> Verdict {
                             } else {
                                 bar.suspend(|| verdicts.print());
                             }
-                            done.lock().expect("no panic under it").push(verdicts);
+                            let mut done = done.lock().expect("no panic under it");
+                            done.push(verdicts);
+                            done.sort_by_key(|verdicts| verdicts.mutant.id);
+                            // As it goes: a run of hours may be cut short.
+                            if args.record
+                                && let Err(error) = page::keep("mutants", &*done)
+                            {
+                                *broken.lock().expect("no panic under it") = Some(error);
+                            }
                         }
                         Err(error) => *broken.lock().expect("no panic under it") = Some(error),
                     }
@@ -148,11 +156,7 @@ pub(crate) fn run(args: &Args) -> Verdict {
     if let Some(error) = broken.into_inner().expect("no panic under it") {
         return Err(error);
     }
-    let mut done = done.into_inner().expect("no panic under it");
-    done.sort_by_key(|verdicts| verdicts.mutant.id);
-    if args.record {
-        page::keep("mutants", &done)?;
-    }
+    let done = done.into_inner().expect("no panic under it");
     let sound = labs.iter().all(|lab| lab.sound);
     Ok(conclude(&done, args) && sound)
 }
