@@ -319,6 +319,8 @@ const CHOSEN: &[&str] = &[
     "[s0=sub(a,3)] update(3); s0.try || set(a,4); delete(a)",
     "s0=sub(a,3); update(3); s0.try || update(3)",
     "s0=sub(a,3); set(a,3); s0.try || set(a,4)",
+    "[s0=sub(a,3)] set(a,4) || get(a); s0.try",
+    "[set(a,1); s0=sub(a,3)] update(4) || global; s0.try",
     "update(3) || s0=sub(a,3) || s1=sub(b,3)",
     // One snapshot, of the call that woke.
     "set(a,4); delete(a) || s0=sub(a,3) || s1=sub(a,4)",

@@ -31,9 +31,9 @@ pub(crate) struct Args {
     /// see which model notices.
     #[arg(long)]
     mutants: bool,
-    /// Only programs (or mutants) whose text contains this.
+    /// Only programs (or mutants) whose text contains this; may be repeated.
     #[arg(long, value_name = "TEXT")]
-    filter: Option<String>,
+    filter: Vec<String>,
     /// One of the sets of programs (see `--list`); may be repeated.
     #[arg(long, value_name = "NAME")]
     set: Vec<String>,
@@ -208,6 +208,11 @@ impl Args {
         }
     }
 
+    /// Whether a text passes the filter.
+    fn means(&self, text: &str) -> bool {
+        self.filter.is_empty() || self.filter.iter().any(|part| text.contains(part))
+    }
+
     /// Every n-th, as they are asked for.
     fn choose_some(&self, models: Vec<Model>) -> Vec<Model> {
         let some = models.into_iter().step_by(self.every);
@@ -216,11 +221,7 @@ impl Args {
 
     /// Those that are asked for, as they are asked for.
     fn choose(&self, models: Vec<Model>) -> Vec<Model> {
-        let meant = |model: &Model| {
-            self.filter
-                .as_ref()
-                .is_none_or(|text| model.program.contains(text))
-        };
+        let meant = |model: &Model| self.means(&model.program);
         let chosen = models.into_iter().filter(meant).step_by(self.every);
         chosen.map(|model| self.bounded(model)).collect()
     }

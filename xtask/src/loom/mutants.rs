@@ -102,11 +102,7 @@ pub(crate) fn run(args: &Args) -> Verdict {
     ];
     let chosen: Vec<Mutant> = mutants
         .into_iter()
-        .filter(|mutant| {
-            args.filter
-                .as_ref()
-                .is_none_or(|text| mutant.name().contains(text))
-        })
+        .filter(|mutant| args.means(&mutant.name()))
         .collect();
 
     let bar = ProgressBar::new(chosen.len() as u64).with_style(

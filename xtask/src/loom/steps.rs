@@ -313,7 +313,7 @@ pub(crate) const STEPS: &[Step] = &[
             "if !ptr::eq(tick, self.clock.tick(guard)) {
                 return None;
             }",
-            "if !$on && !ptr::eq(tick, self.clock.tick(guard)) {
+            "if !ptr::eq(tick, self.clock.tick(guard)) && !$on {
                 return None;
             }",
         )],
