@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::raw::{Bell, Feed, MAX_FEEDS, RawCache, Slot};
+use crate::raw::{Bell, Feed, Found, MAX_FEEDS, RawCache, Slot};
 use crate::{RandomState, Snapshot, Timestamp, WaitError};
 
 /// What has become of a key.
@@ -38,20 +38,20 @@ pub enum Change<K, V> {
 /// deleted and set again as set only. A key may be given twice with the same record.
 ///
 /// As an iterator it sleeps for the next change and ends when the cache is closed and everything
-/// has been given. With the `stream` feature it is a [`Stream`](futures_core::Stream) too. It does
+/// has been given. With the `stream` feature it is a `futures_core::Stream` too. It does
 /// not keep the cache open.
 ///
 /// # Progress
 ///
 /// [`try_next`](Self::try_next) is lock-free. A writer that was stopped between its write and the
-/// announcement of it delays that one announcement, until the key is written again.
+/// announcement of it delays that one announcement until it goes on.
 pub struct Changes<K, V, S = RandomState> {
     raw: Arc<RawCache<K, V, S>>,
     feed: Arc<Feed<Slot<K, V>>>,
     since: Timestamp,
     /// The position of the first look at all records; `None` when that is over.
     cursor: Option<u64>,
-    found: Vec<(K, Snapshot<V>)>,
+    found: Vec<Found<K, V>>,
     changed: VecDeque<Arc<Slot<K, V>>>,
 }
 
@@ -92,27 +92,29 @@ where
     /// The next change, if there is one. Never waits.
     pub fn try_next(&mut self) -> Option<Change<K, V>> {
         loop {
-            if let Some((key, snapshot)) = self.found.pop() {
+            if let Some((slot, _)) = self.found.last() {
+                let key = slot.key().clone(); // may panic: nothing is lost
+                let (_, node) = self.found.pop()?;
+                let snapshot = Snapshot::of_record(node);
                 return Some(Change::Set { key, snapshot });
             }
             if let Some(cursor) = self.cursor {
-                let found = &mut self.found;
-                self.cursor = self.raw.scan(cursor, true, |key, node| {
-                    found.push((key.clone(), Snapshot::of_record(node.to_arc())));
-                });
+                self.cursor = self.raw.scan(cursor, true, &mut self.found);
                 continue;
             }
             if self.changed.is_empty() {
                 self.changed = self.feed.take().into();
             }
-            let slot = self.changed.pop_front()?;
-            self.feed.clear(&slot);
+            let slot = self.changed.front()?;
             let key = slot.key().clone();
-            return Some(match self.raw.record_of(&slot) {
-                Some(node) => Change::Set {
-                    key,
-                    snapshot: Snapshot::of_record(node),
-                },
+            self.feed.clear(slot);
+            let record = self.raw.record_of(slot);
+            if record.is_none() {
+                self.raw.let_go(slot);
+            }
+            self.changed.pop_front();
+            return Some(match record.map(Snapshot::of_record) {
+                Some(snapshot) => Change::Set { key, snapshot },
                 None => Change::Deleted { key },
             });
         }
@@ -217,11 +219,13 @@ where
 
 impl<K, V, S> Drop for Changes<K, V, S> {
     fn drop(&mut self) {
+        let waker = self.feed.bell.take_waker();
         self.raw.leave(&self.feed);
-        for slot in self.changed.drain(..) {
+        for slot in self.changed.drain(..).chain(self.feed.take()) {
             self.feed.clear(&slot);
+            self.raw.let_go(&slot);
         }
-        drop(self.feed.bell.take_waker());
+        drop(waker);
     }
 }
 

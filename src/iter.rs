@@ -4,7 +4,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 
 use crate::Snapshot;
-use crate::raw::RawCache;
+use crate::raw::{Found, RawCache};
 
 /// All records of a cache: made by [`Cache::iter`](crate::Cache::iter).
 ///
@@ -14,7 +14,7 @@ pub struct Iter<'a, K, V, S> {
     raw: &'a RawCache<K, V, S>,
     /// The position from which to go on; `None` at the end.
     cursor: Option<u64>,
-    collected: Vec<(K, Snapshot<V>)>,
+    found: Vec<Found<K, V>>,
 }
 
 impl<'a, K, V, S> Iter<'a, K, V, S> {
@@ -22,7 +22,7 @@ impl<'a, K, V, S> Iter<'a, K, V, S> {
         Iter {
             raw,
             cursor: Some(0),
-            collected: Vec::new(),
+            found: Vec::new(),
         }
     }
 }
@@ -31,13 +31,12 @@ impl<K: Clone, V, S> Iterator for Iter<'_, K, V, S> {
     type Item = (K, Snapshot<V>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.collected.is_empty() {
-            self.cursor = self.raw.scan(self.cursor?, false, |key, node| {
-                self.collected
-                    .push((key.clone(), Snapshot::of_record(node.to_arc())));
-            });
+        while self.found.is_empty() {
+            self.cursor = self.raw.scan(self.cursor?, false, &mut self.found);
         }
-        self.collected.pop()
+        let key = self.found.last()?.0.key().clone(); // may panic: nothing is lost
+        let (_, node) = self.found.pop()?;
+        Some((key, Snapshot::of_record(node)))
     }
 }
 

@@ -155,12 +155,14 @@ impl<V> Drop for Subscription<V> {
     fn drop(&mut self) {
         if let State::Registered { waiter, home, span } = &mut self.0 {
             span.close::<V>(None);
+            // Taken out first: whatever follows, it is not called and not kept.
+            let waker = waiter.bell.take_waker();
             if waiter.is_waiting()
                 && let Some(home) = home.upgrade()
             {
                 home.cancel(waiter);
             }
-            drop(waiter.bell.take_waker());
+            drop(waker);
         }
     }
 }

@@ -63,14 +63,16 @@ where
 
     #[cold]
     fn reload(&mut self) {
-        self.watched = self.raw.watch(&self.key, self.hash);
-        match self.watched.as_ref().and_then(Watched::record) {
+        let watched = self.raw.watch(&self.key, self.hash);
+        match watched.as_ref().and_then(Watched::record) {
             Some(node) => self.last = Snapshot::of_record(node),
             None if self.last.is_present() => {
                 self.last = Snapshot::of_missing(V::default_for(&self.key));
             }
             None => {}
         }
+        // Last: if the default panics, the next load looks again.
+        self.watched = watched;
     }
 
     /// The key it follows.

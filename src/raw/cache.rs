@@ -13,7 +13,7 @@ use super::counters::{Count, Counters, Ended};
 use super::feed::{Feed, Feeds};
 use super::index::{Entry, Index};
 use super::node::{Aux, Current, Node, Standing};
-use super::reclaim::{Guard, pin};
+use super::reclaim::{Guard, contain, pin};
 use super::slot::Slot;
 use super::sync::{Arc, Ordering, fence};
 use super::view_cell::ViewCell;
@@ -33,6 +33,9 @@ pub(crate) struct RawCache<K, V, S> {
     view: ViewCell<View<K, V>>,
     hasher: S,
 }
+
+/// A slot and the record it had.
+pub(crate) type Found<K, V> = (Arc<Slot<K, V>>, Arc<Node<V>>);
 
 /// A slot found under a guard, with its node.
 pub(super) type Place<'g, K, V> = (&'g Slot<K, V>, Current<'g, V>);
@@ -205,6 +208,11 @@ impl<K, V, S> RawCache<K, V, S> {
                 // which therefore is as it was in the slot.
                 let before = unsafe { Current::new(proposal.before, guard) };
                 self.moved(slot, before, Some(node), guard);
+                // Here and not at the end of a write, since it may be a reader who decides. A
+                // listener's waker that panics has nobody to tell it to.
+                let mut panics = Panics::default();
+                self.feeds.ring(&mut panics, pin);
+                contain(|| drop(panics));
             }
         }
         if standing == Standing::Refused && slot.put_back(node.as_ptr(), proposal.before) {
@@ -258,6 +266,8 @@ impl<K, V, S> RawCache<K, V, S> {
         self.discard(old, guard);
         if new.is_none() {
             self.index.unlink(slot, guard);
+        }
+        if new.is_none() || old.is_record() && record.is_none() {
             // Retiring is rare, and a quiet thread would keep its garbage until it ends.
             guard.flush();
         }
@@ -307,15 +317,15 @@ impl<K, V, S> RawCache<K, V, S> {
         self.feeds.leave(feed, &pin());
     }
 
-    /// Visits the records of the bucket at `cursor`, and gives the position to go on from: every
-    /// slot is met once. `f` runs under a guard.
+    /// Adds the records of the bucket at `cursor` to `found`, and gives the position to go on
+    /// from: every slot is met once.
     ///
     /// With `touch` a feed that was joined before misses no change that is not seen here.
     pub(crate) fn scan(
         &self,
         cursor: u64,
         touch: bool,
-        mut f: impl FnMut(&K, Current<'_, V>),
+        found: &mut Vec<Found<K, V>>,
     ) -> Option<u64> {
         let guard = pin();
         self.index.scan(cursor, &guard, |slot| {
@@ -325,7 +335,8 @@ impl<K, V, S> RawCache<K, V, S> {
             if let Some(node) = self.current(slot, &guard)
                 && node.is_record()
             {
-                f(slot.key(), node);
+                // SAFETY: found in the index under the guard.
+                found.push((unsafe { Slot::to_arc(slot) }, node.to_arc()));
             }
         })
     }

@@ -56,6 +56,12 @@ impl Marks {
     pub(crate) fn none() -> Self {
         Marks(AtomicU32::new(0))
     }
+
+    /// Whether a feed has yet to read the slot. One that says no may have been marked since.
+    pub(crate) fn is_marked(&self) -> bool {
+        // Relaxed: a hint, to keep a slot for the next record of its key or not.
+        self.0.load(Ordering::Relaxed) != 0
+    }
 }
 
 impl<T: Marked> Feeds<T> {
@@ -165,6 +171,12 @@ impl<T: Marked> Feeds<T> {
         }
     }
 
+    /// Whether anybody listens. One that says no may have been joined since.
+    pub(crate) fn is_empty(&self) -> bool {
+        // Relaxed: `announce` looks again.
+        self.roster.load(Ordering::Relaxed).is_null()
+    }
+
     /// Rings for what was pushed and not rung for: by us, or by somebody who was stopped before.
     /// Runs wakers: not under a guard.
     pub(crate) fn ring(&self, panics: &mut Panics, pin: impl FnOnce() -> Guard) {
@@ -261,9 +273,11 @@ impl<T: Marked> Feed<T> {
     /// Lets a taken slot be pushed again. What is read from it after this is as new as every push
     /// that was left out.
     pub(crate) fn clear(&self, slot: &T) {
-        self.behind.fetch_sub(1, Ordering::Relaxed);
         // AcqRel, with the same in `push`.
-        slot.marks().0.fetch_and(!self.bit, Ordering::AcqRel);
+        if slot.marks().0.fetch_and(!self.bit, Ordering::AcqRel) & self.bit != 0 {
+            // Relaxed: a count for people.
+            self.behind.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// How many slots have changed and were not cleared.

@@ -29,7 +29,7 @@ mod waits;
 mod writes;
 
 pub(crate) use bell::Bell;
-pub(crate) use cache::{RawCache, Watched};
+pub(crate) use cache::{Found, RawCache, Watched};
 pub(crate) use counters::Count;
 pub(crate) use feed::{Feed, MAX_FEEDS};
 pub(crate) use node::{Current, Node};

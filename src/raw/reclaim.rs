@@ -22,6 +22,13 @@ pub(crate) use imp::{Guard, pin};
 
 #[cfg(any(not(podcache_loom), crossbeam_loom))]
 mod imp {
+    use std::cell::Cell;
+
+    std::thread_local! {
+        /// Whether this thread is running something deferred.
+        static FREEING: Cell<bool> = const { Cell::new(false) };
+    }
+
     /// Keeps everything that was reachable when it was made, or becomes reachable later, alive.
     pub(crate) struct Guard(crossbeam_epoch::Guard);
 
@@ -41,12 +48,23 @@ mod imp {
         #[inline]
         pub(crate) unsafe fn defer<F: FnOnce()>(&self, f: F) {
             // SAFETY: the caller's promise is the one that is asked for here.
-            unsafe { self.0.defer_unchecked(move || super::contain(f)) }
+            unsafe {
+                self.0.defer_unchecked(move || {
+                    let before = FREEING.replace(true);
+                    super::contain(f);
+                    FREEING.set(before);
+                });
+            }
         }
 
         /// Hands this thread's garbage over so that others can free it, and tries to free some.
+        ///
+        /// Not from within a destructor that is run by this: one that ends in another flush would
+        /// run the next from there, and so on down the stack. (A nested pin collects nothing.)
         pub(crate) fn flush(&self) {
-            self.0.flush();
+            if !FREEING.get() {
+                self.0.flush();
+            }
         }
     }
 }

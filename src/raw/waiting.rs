@@ -50,7 +50,8 @@ impl<T> WaitingSet<T> {
 
     /// Puts a slot on the list, until [`delist`](Self::delist).
     pub(crate) fn enlist(&self, slot: &Arc<T>, hash: u64, guard: &Guard) -> Arc<Listing> {
-        let shard = hash as usize % SHARDS;
+        // A slot's hash has its entropy in the upper half.
+        let shard = (hash >> 32) as usize % SHARDS;
         let listing = Arc::new(Listing {
             gone: AtomicBool::new(false),
             shard,

@@ -157,9 +157,8 @@ impl<K, V, S> RawCache<K, V, S> {
                 tomb: old.tomb(),
                 proposal: None,
             };
-            self.replace(&slot, old, seal(old.same_record(), aux), guard)
-                .ok()
-                .map(drop)
+            let new = self.or_bare(&slot, seal(old.same_record(), aux));
+            self.replace(&slot, old, new, guard).ok().map(drop)
         });
         panics.resume();
     }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use super::cache::{RawCache, Work};
 use super::clock::Tick;
 use super::counters::Count;
+use super::feed::Marked;
 use super::index::Entry;
 use super::list::List;
 use super::node::{Aux, Current, Fate, Handed, Node, OPEN, Proposal, SERVED, Standing, Waiters};
@@ -173,6 +174,24 @@ impl<K, V> Clone for Call<'_, K, V> {
 impl<K, V> Copy for Call<'_, K, V> {}
 
 impl<K, V, S> RawCache<K, V, S> {
+    /// What takes the place of a node that nothing is left of: nothing, and the slot retires; but
+    /// while somebody has yet to read that it was deleted, a bare slot for the key to come back to.
+    /// So a feed has one slot for each key, however often it comes and goes.
+    pub(super) fn or_bare(
+        &self,
+        slot: &Slot<K, V>,
+        new: Option<Arc<Node<V>>>,
+    ) -> Option<Arc<Node<V>>> {
+        new.or_else(|| slot.marks().is_marked().then(Node::absent))
+    }
+
+    /// A feed has read that a slot has no record.
+    pub(crate) fn let_go(&self, slot: &Slot<K, V>) {
+        if !slot.marks().is_marked() {
+            self.retire_bare(slot);
+        }
+    }
+
     /// Retires a slot that was opened for a move that did not come. Another's move that was about
     /// to come opens its own.
     fn retire_bare(&self, slot: &Slot<K, V>) {
@@ -212,6 +231,9 @@ impl<K, V, S> RawCache<K, V, S> {
                         return Some(Visited::Done(None, false));
                     }
                 }
+                if old.aux().is_none() && slot.marks().is_marked() {
+                    return Some(Visited::Done(None, false));
+                }
                 let waiters = old.waiters()?;
                 let (meant, rest) = match call {
                     Call::Time(time, _) | Call::Missing(time, _) => waiters.split(time),
@@ -241,9 +263,8 @@ impl<K, V, S> RawCache<K, V, S> {
                     tomb,
                     proposal: None,
                 };
-                let new = self
-                    .replace(slot, old, seal(old.same_record(), aux), guard)
-                    .ok()?;
+                let new = self.or_bare(slot, seal(old.same_record(), aux));
+                let new = self.replace(slot, old, new, guard).ok()?;
                 Some(Visited::Done(new.and_then(Work::of), empty))
             });
             match visited {
@@ -638,10 +659,17 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                     tomb,
                     proposal: None,
                 };
-                self.replace(slot, old, seal(Node::absent(), aux), guard)
-                    .ok()?;
+                let new = seal(Node::absent(), aux);
+                // Bare if somebody listens: see `or_bare`.
+                let bare = new.is_none() && !self.feeds.is_empty();
+                let new = new.or_else(|| bare.then(Node::absent));
+                self.replace(slot, old, new, guard).ok()?;
                 if let Some(listing) = &listing {
                     ready.used(listing);
+                }
+                if bare {
+                    // SAFETY: found in the index under the guard.
+                    return Some((true, Some(unsafe { Slot::to_arc(slot) })));
                 }
                 Some((
                     true,
