@@ -99,7 +99,7 @@ where
     ///
     /// # Progress
     ///
-    /// Wait-free; allocates only for a missing key.
+    /// Wait-free (lock-free under [`WritePolicy::Monotonic`]); allocates only for a missing key.
     #[inline]
     pub fn get<Q>(&self, key: &Q) -> Snapshot<V>
     where
@@ -234,7 +234,8 @@ where
     ///
     /// # Progress
     ///
-    /// Lock-free. Allocates the snapshot, and nothing else when nobody waits for the key.
+    /// Lock-free. Allocates the snapshot, and for a key that is there and that nobody waits for
+    /// nothing else (under [`WritePolicy::Monotonic`] one thing more).
     #[inline]
     pub fn set<Q>(&self, key: &Q, value: V, time: Timestamp) -> bool
     where
@@ -347,7 +348,7 @@ where
         self.len() == 0
     }
 
-    /// Whether `key` has a record. Wait-free.
+    /// Whether `key` has a record. Progress as for [`get`](Self::get).
     pub fn contains<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
