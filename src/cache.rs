@@ -210,8 +210,17 @@ where
     /// It is registered when this returns: no later call that names it is missed. Ready at once
     /// if the key is fresh (`> min`), or the cache is closed.
     ///
+    /// What it returns borrows nothing, so it can be spawned, sent and kept. A future that borrows
+    /// the cache and is registered only when it is first polled is
+    /// `async { cache.subscribe(key, min).await }`.
+    ///
     /// Linearization point: the compare-and-swap that puts the waiter into the slot, or the load
     /// that finds the key fresh.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the subscription, before or between polls, gives up the wait and takes nothing
+    /// from others. Put aside, it misses nothing: what named it is there when it is polled again.
     ///
     /// # Progress
     ///

@@ -6,11 +6,12 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use crate::changes;
 use crate::raw::{self, Home, RawCache, Wait};
 use crate::subscription::result;
 use crate::{
-    DefaultFor, Iter, Keys, Pinned, RandomState, Snapshot, Subscription, Timestamp, Tracker, View,
-    ViewReader, WaitError, WritePolicy,
+    Changes, DefaultFor, Iter, Keys, Pinned, RandomState, Snapshot, Subscription, Timestamp,
+    Tracker, View, ViewReader, WaitError, WritePolicy,
 };
 
 /// The reading half of a [`Cache`](crate::Cache), as its handles share it.
@@ -314,6 +315,26 @@ where
         K: Ord + Clone,
     {
         ViewReader::new(Arc::clone(&self.raw))
+    }
+
+    /// See [`Cache::changes`](crate::Cache::changes).
+    ///
+    /// # Panics
+    ///
+    /// If there are 32 change streams of this cache already.
+    pub fn changes(&self) -> Changes<K, V, S>
+    where
+        K: Clone,
+    {
+        self.try_changes().unwrap_or_else(|| changes::too_many())
+    }
+
+    /// See [`Cache::try_changes`](crate::Cache::try_changes).
+    pub fn try_changes(&self) -> Option<Changes<K, V, S>>
+    where
+        K: Clone,
+    {
+        Changes::new(Arc::clone(&self.raw))
     }
 
     /// See [`Cache::write_policy`](crate::Cache::write_policy).

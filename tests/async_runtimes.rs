@@ -295,3 +295,188 @@ fn a_future_that_timed_out_as_a_blocking_wait_still_resolves() {
         assert!(task.join().unwrap().is_ok());
     });
 }
+
+#[test]
+fn one_update_time_wakes_tasks_on_many_pods() {
+    let _dog = Watchdog::start();
+    for (name, runtime) in runtimes() {
+        let cache: Cache<u64, Val> = Cache::new();
+        let pods = rounds(2_000) as u64;
+        runtime.block_on(async {
+            let tasks: Vec<_> = (0..pods)
+                .map(|pod| tokio::spawn(cache.subscribe(&pod, t(5))))
+                .collect();
+            tokio::task::yield_now().await;
+            cache.set(&0, Val(7), t(1));
+            cache.update_time(t(5));
+            for (pod, task) in tasks.into_iter().enumerate() {
+                let got = Seen::of(&task.await.unwrap().unwrap());
+                let default = Seen {
+                    value: Val::default_of(pod as u64).0,
+                    times: None,
+                };
+                let expected = if pod == 0 { Seen::set(7, 1) } else { default };
+                assert_eq!(got, expected, "{name}");
+            }
+        });
+        assert_eq!((cache.waiters(), cache.len()), (0, 1));
+    }
+}
+
+#[test]
+fn a_wait_that_changes_hands_wakes_the_task_that_has_it() {
+    let _dog = Watchdog::start();
+    for (_, runtime) in runtimes() {
+        let cache: Cache<u8, Val> = Cache::new();
+        runtime.block_on(async {
+            for _ in 0..rounds(200) {
+                let mut waiting = cache.subscribe(&1, t(5));
+                // Each of these tasks polls it with its own waker, and passes it on.
+                for _ in 0..3 {
+                    let hand_on = async move {
+                        tokio::select! {
+                            biased;
+                            _ = &mut waiting => None,
+                            () = tokio::task::yield_now() => Some(waiting),
+                        }
+                    };
+                    let handed_on = tokio::spawn(hand_on).await.unwrap();
+                    waiting = handed_on.expect("nobody named it");
+                }
+                let last = tokio::spawn(waiting);
+                tokio::task::yield_now().await;
+                cache.set(&1, Val(1), t(5));
+                assert!(last.await.unwrap().is_ok());
+                cache.delete(&1);
+            }
+        });
+    }
+}
+
+#[test]
+fn tasks_that_stay_on_their_thread() {
+    let _dog = Watchdog::start();
+    let cache: Cache<u8, Val> = Cache::new();
+    let [(_, current), _] = runtimes();
+    let seen = std::rc::Rc::new(std::cell::Cell::new(0));
+    tokio::task::LocalSet::new().block_on(&current, async {
+        let tasks: Vec<_> = (0..10)
+            .map(|_| {
+                let (waiting, seen) = (cache.subscribe(&1, t(5)), seen.clone());
+                tokio::task::spawn_local(async move {
+                    let value = waiting.await.unwrap().value().0;
+                    seen.set(seen.get() + value);
+                })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        cache.set(&1, Val(3), t(5));
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    assert_eq!(seen.get(), 30);
+}
+
+#[test]
+fn a_thread_of_the_runtime_may_sleep_where_it_may_block() {
+    let _dog = Watchdog::start();
+    for (_, runtime) in runtimes() {
+        let cache: Cache<u8, Val> = Cache::new();
+        runtime.block_on(async {
+            let sleeper = tokio::task::spawn_blocking({
+                let cache = cache.clone();
+                move || cache.get_newer_than(&1, t(5))
+            });
+            while cache.waiters() == 0 {
+                tokio::task::yield_now().await;
+            }
+            cache.set(&1, Val(1), t(5));
+            assert_eq!(Seen::of(&sleeper.await.unwrap().unwrap()), Seen::set(1, 5));
+        });
+    }
+}
+
+#[test]
+fn the_static_and_the_borrowing_form() {
+    fn can_be_spawned<F: Future + Send + 'static>(future: F) -> F {
+        future
+    }
+    async fn borrows(cache: &Cache<String, Val>, key: &str) -> u64 {
+        cache.subscribe(key, t(5)).await.unwrap().value().0
+    }
+    let _dog = Watchdog::start();
+    let cache: Cache<String, Val> = Cache::new();
+    let key = String::from("pod");
+    let owned = can_be_spawned(cache.subscribe(key.as_str(), t(5)));
+    let borrowing = borrows(&cache, &key);
+    assert_eq!(
+        cache.waiters(),
+        1,
+        "only the first is registered before it is polled"
+    );
+    let value = std::thread::scope(|scope| {
+        let both = scope.spawn(|| block_on(smol::future::zip(owned, borrowing)));
+        while cache.waiters() < 2 {
+            std::thread::yield_now();
+        }
+        cache.set("pod", Val(7), t(5));
+        both.join().unwrap()
+    });
+    assert_eq!((value.0.unwrap().value(), value.1), (&Val(7), 7));
+}
+
+#[test]
+fn a_bare_block_on_on_many_threads() {
+    let _dog = Watchdog::start();
+    let cache: Cache<u8, Val> = Cache::new();
+    std::thread::scope(|scope| {
+        let waiters: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| block_on(cache.subscribe(&1, t(5)))))
+            .collect();
+        while cache.waiters() < 8 {
+            std::thread::yield_now();
+        }
+        cache.set(&1, Val(1), t(5));
+        for waiter in waiters {
+            assert_eq!(Seen::of(&waiter.join().unwrap().unwrap()), Seen::set(1, 5));
+        }
+    });
+}
+
+#[test]
+fn under_smol_the_loser_of_a_race_leaves_nothing() {
+    let _dog = Watchdog::start();
+    let cache: Cache<u8, Val> = Cache::new();
+    smol::block_on(async {
+        // Against a timer.
+        let wait = async { Some(cache.subscribe(&1, t(5)).await) };
+        let timer = async {
+            smol::Timer::after(Duration::from_millis(1)).await;
+            None
+        };
+        assert!(smol::future::or(wait, timer).await.is_none());
+        assert_eq!(cache.waiters(), 0);
+
+        // Against another wait.
+        let waits = [1, 2].map(|key| cache.subscribe(&key, t(5)));
+        let task = smol::spawn({
+            let cache = cache.clone();
+            async move { cache.set(&2, Val(2), t(5)) }
+        });
+        let [one, two] = waits;
+        let got = smol::future::race(one, two).await.unwrap();
+        assert_eq!(Seen::of(&got), Seen::set(2, 5));
+        assert!(task.await);
+        assert_eq!(cache.waiters(), 0);
+
+        // Against its own cancellation.
+        let stays = cache.subscribe(&3, t(5));
+        let task = smol::spawn(cache.subscribe(&3, t(5)));
+        smol::future::yield_now().await;
+        assert!(task.cancel().await.is_none());
+        assert_eq!(cache.waiters(), 1);
+        cache.set(&3, Val(3), t(5));
+        assert_eq!(Seen::of(&stays.await.unwrap()), Seen::set(3, 5));
+    });
+}
