@@ -89,6 +89,11 @@ const STEPS: &[Step] = &[
         ],
     },
     Step {
+        name: "api",
+        what: "the public face against its listing",
+        lines: &[cargo(&["xtask", "api"])],
+    },
+    Step {
         name: "doc",
         what: "the documentation and its links, public and private",
         lines: &[

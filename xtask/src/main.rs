@@ -3,14 +3,18 @@
 //! A command is a file with its `Args` and a `run`; to add one, add a module and a line to
 //! [`Command`].
 
+mod api;
 mod asan;
 mod bench;
 mod cargo;
 mod ci;
+mod deny;
 mod dependent;
 mod histories;
 mod loom;
+mod semver;
 mod shuttle;
+mod tool;
 
 use std::process::ExitCode;
 
@@ -46,6 +50,12 @@ enum Command {
     Histories(histories::Args),
     /// Run the tests under AddressSanitizer (needs a nightly toolchain).
     Asan(asan::Args),
+    /// Compare the public face with its listing in `public-api.txt`.
+    Api(api::Args),
+    /// Compare the public face with that of an earlier revision (needs cargo-semver-checks).
+    Semver(semver::Args),
+    /// Check the dependencies: advisories, licences, sources (needs cargo-deny).
+    Deny(deny::Args),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +67,9 @@ fn main() -> ExitCode {
         Command::Shuttle(args) => shuttle::run(args),
         Command::Histories(args) => histories::run(args),
         Command::Asan(args) => asan::run(args),
+        Command::Api(args) => api::run(args),
+        Command::Semver(args) => semver::run(args),
+        Command::Deny(args) => deny::run(args),
     };
     match verdict {
         Ok(true) => ExitCode::SUCCESS,
