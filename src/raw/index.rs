@@ -24,6 +24,10 @@
 //! uninitialised word read the old one, which is authoritative until then. When all units are
 //! done, `prev` becomes null and the old table is destroyed.
 //!
+//! A thread whose table was replaced meanwhile meets frozen words. A writer starts again with the
+//! current table; a reader takes what he finds: it was true at the moment of the freeze, which came
+//! after he had loaded the table.
+//!
 //! # Ownership
 //!
 //! The index owns one reference of each slot in it; migration moves it. Whoever takes a slot out
@@ -87,7 +91,7 @@ fn room(buckets: usize) -> usize {
 }
 
 /// The number of buckets that so many slots should have where there are `buckets` now: more when
-/// there is no room for them, fewer when they would fill less than half of a table half as large.
+/// there is no room for them, fewer when they would fill at most half of a table half as large.
 fn fitting(slots: usize, buckets: usize, min: usize) -> usize {
     let mut fitting = buckets;
     while slots > room(fitting) {
