@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::alloc::{Asked, Counting, asked_by};
+use common::alloc::{Asked, Counting, alone, asked_by};
 use common::t;
 use common::values::Val;
 use podcache::{Cache, Timestamp, WritePolicy};
@@ -41,6 +41,7 @@ const NOTHING: Asked = Asked { calls: 0, bytes: 0 };
 
 #[test]
 fn reads_of_what_is_there_ask_for_nothing() {
+    let _alone = alone();
     let keys = keys();
     let cache = warm(&keys);
     let old = t(5);
@@ -66,6 +67,7 @@ fn reads_of_what_is_there_ask_for_nothing() {
 
 #[test]
 fn waits_on_a_fresh_key_ask_for_nothing_beyond_get() {
+    let _alone = alone();
     let keys = keys();
     let cache = warm(&keys);
     let old = t(5);
@@ -102,6 +104,7 @@ fn waits_on_a_fresh_key_ask_for_nothing_beyond_get() {
 
 #[test]
 fn an_answer_of_not_yet_asks_for_nothing() {
+    let _alone = alone();
     let keys = keys();
     let cache = warm(&keys);
     let not_yet = |key: &str| assert!(cache.try_get_newer_than(key, t(500)).is_none());
@@ -116,6 +119,7 @@ fn an_answer_of_not_yet_asks_for_nothing() {
 
 #[test]
 fn pinned_reads_ask_for_nothing() {
+    let _alone = alone();
     let keys = keys();
     let cache = warm(&keys);
     let pinned = cache.pin();
@@ -126,6 +130,7 @@ fn pinned_reads_ask_for_nothing() {
 
 #[test]
 fn a_missing_key_asks_for_its_snapshot_and_no_more() {
+    let _alone = alone();
     let keys = keys();
     let cache = warm(&keys);
     let asked = asked(&keys, |_, _| drop(cache.get("missing")));
@@ -143,6 +148,7 @@ fn about(times: f64, asked: Asked) {
 
 #[test]
 fn a_set_asks_for_one_snapshot() {
+    let _alone = alone();
     let keys = keys();
     let cache = warm(&keys);
     about(
@@ -153,6 +159,7 @@ fn a_set_asks_for_one_snapshot() {
 
 #[test]
 fn a_set_under_a_policy_asks_for_one_snapshot_and_for_what_decides_it() {
+    let _alone = alone();
     let keys = keys();
     for policy in common::POLICIES {
         let cache = common::cache_with::<String, Val>(policy);
@@ -173,6 +180,7 @@ fn a_set_under_a_policy_asks_for_one_snapshot_and_for_what_decides_it() {
 
 #[test]
 fn an_observation_asks_for_one_snapshot() {
+    let _alone = alone();
     let keys = keys();
     let cache = warm(&keys);
     about(
@@ -183,6 +191,7 @@ fn an_observation_asks_for_one_snapshot() {
 
 #[test]
 fn a_refused_set_does_not_outweigh_a_stored_one() {
+    let _alone = alone();
     let keys = keys();
     let cache = common::cache_with::<String, Val>(WritePolicy::RejectOlder);
     for key in &keys {
@@ -194,6 +203,7 @@ fn a_refused_set_does_not_outweigh_a_stored_one() {
 
 #[test]
 fn update_time_with_nobody_waiting_asks_for_little() {
+    let _alone = alone();
     let keys = keys();
     let cache = warm(&keys);
     let asked = asked(&keys, |n, _| cache.update_time(t(n)));
@@ -203,6 +213,7 @@ fn update_time_with_nobody_waiting_asks_for_little() {
 
 #[test]
 fn a_wait_that_comes_and_goes_asks_for_little() {
+    let _alone = alone();
     let keys = keys();
     let cache = warm(&keys);
     let asked = asked(&keys, |_, key| drop(cache.subscribe(key, t(500))));
@@ -212,6 +223,7 @@ fn a_wait_that_comes_and_goes_asks_for_little() {
 
 #[test]
 fn iteration_asks_by_the_table_and_not_by_the_key() {
+    let _alone = alone();
     let cache: Cache<u64, Val> = Cache::new();
     for key in 0..10_000 {
         cache.set(&key, Val(key), t(1));
