@@ -22,7 +22,9 @@ use std::thread;
 use crate::judge::{Call, History, Outcome};
 use crate::program::{Op, Program};
 use crate::spec::{End, Key, Policy, Value, Wait};
-use crate::subject::{Bell, Following, Spread, Status, Stream, Subject, Uid, Waiting, reading};
+use crate::subject::{
+    Bell, Following, Ringer, Spread, Status, Stream, Subject, Uid, Waiting, reading,
+};
 
 /// Longer than any model runs: under loom and shuttle time passes when the model says so. With
 /// real threads, short enough that a time-out is a likely end.
@@ -89,7 +91,7 @@ struct Hands {
     stream: Option<Stream>,
     /// What the stream has told so far.
     told: BTreeMap<Key, Value>,
-    bells: BTreeMap<(Wait, u8), Arc<Bell>>,
+    wakers: BTreeMap<(Wait, u8), Arc<Ringer>>,
     polls: Vec<Polled>,
     /// How often the bells of a dropped subscription had rung.
     silenced: Vec<(Arc<Bell>, usize)>,
@@ -177,6 +179,17 @@ impl Hands {
                 self.drain();
                 Outcome::Done
             }
+            Op::Await => {
+                let stream = self.stream.as_mut().expect("the thread has one");
+                let change = stream.wait_next().expect("nobody closes the cache");
+                self.hear(change);
+                Outcome::Done
+            }
+            Op::Unwatch => {
+                drop(self.stream.take());
+                self.told.clear();
+                Outcome::Done
+            }
             Op::Len => Outcome::Count(cache().len()),
             Op::Global => Outcome::Time(cache().global_time().as_nanos()),
             Op::Waiters => Outcome::Count(cache().waiters()),
@@ -215,9 +228,8 @@ impl Hands {
             Op::Drop(wait) => {
                 let subscription = self.waits.remove(&wait).expect("the thread has it");
                 drop(Arc::into_inner(subscription).expect("nobody else has it"));
-                let bells = self.bells.iter().filter(|((w, _), _)| *w == wait);
-                self.silenced
-                    .extend(bells.map(|(_, bell)| (Arc::clone(bell), bell.rung())));
+                let silenced = self.bells(wait);
+                self.silenced.extend(silenced);
                 Outcome::Done
             }
         }
@@ -225,32 +237,32 @@ impl Hands {
 
     /// Takes all that the stream has to tell.
     fn drain(&mut self) {
-        let stream = self.stream.as_mut().expect("the thread has one");
-        while let Some(change) = stream.try_next() {
-            match change {
-                Change::Set { key, snapshot } => {
-                    self.told.insert(key.key(), snapshot.value().id());
-                }
-                Change::Deleted { key } => _ = self.told.remove(&key.key()),
-                other => panic!("a new kind of change: {other:?}"),
+        while let Some(change) = self.stream.as_mut().and_then(Stream::try_next) {
+            self.hear(change);
+        }
+    }
+
+    fn hear(&mut self, change: Change<Uid, Status>) {
+        match change {
+            Change::Set { key, snapshot } => {
+                self.told.insert(key.key(), snapshot.value().id());
             }
+            Change::Deleted { key } => _ = self.told.remove(&key.key()),
+            other => panic!("a new kind of change: {other:?}"),
         }
     }
 
     fn poll(&mut self, wait: Wait, number: u8) -> Outcome {
-        let bell = Arc::clone(self.bells.entry((wait, number)).or_default());
+        let ringer = self.wakers.entry((wait, number)).or_default();
+        let (bell, waker) = (ringer.bell(), ringer.waker());
         let rung_before = bell.rung();
-        let waker = bell.waker();
         let subscription = self.waits.get_mut(&wait).expect("the thread has it");
         let subscription = Arc::get_mut(subscription).expect("only this thread has it");
         let outcome = match Pin::new(subscription).poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(result) => end(result),
             Poll::Pending => Outcome::Wait(None),
         };
-        let bells = self.bells.iter().filter(|((w, _), _)| *w == wait);
-        let rung_after = bells
-            .map(|(_, bell)| (Arc::clone(bell), bell.rung()))
-            .collect();
+        let rung_after = self.bells(wait);
         let pending = outcome == Outcome::Wait(None);
         self.polls.push(Polled {
             wait,
@@ -260,6 +272,13 @@ impl Hands {
             rung_after,
         });
         outcome
+    }
+
+    /// The bells of a wait, and how often each has rung.
+    fn bells(&self, wait: Wait) -> Vec<(Arc<Bell>, usize)> {
+        let of_wait = self.wakers.iter().filter(|((w, _), _)| *w == wait);
+        let bells = of_wait.map(|(_, ringer)| ringer.bell());
+        bells.map(|bell| (Arc::clone(&bell), bell.rung())).collect()
     }
 
     /// What the thread that runs `ops` needs.
@@ -272,7 +291,10 @@ impl Hands {
         let trackers = loaded
             .filter_map(|key| Some((key, self.trackers.remove(&key)?)))
             .collect();
-        let stream = self.stream.take_if(|_| ops.contains(&Op::Drain));
+        let reads = |op: &Op| matches!(op, Op::Drain | Op::Await | Op::Unwatch);
+        let stream = self
+            .stream
+            .take_if(|_| ops.iter().any(reads) && !ops.contains(&Op::Watch));
         let waits = self.waits.iter().filter(|(wait, _)| named(wait));
         Hands {
             strand,
@@ -509,20 +531,16 @@ pub fn execute(program: &Program, spread: Spread) -> History {
     };
     hands.iter().for_each(|hands| hands.check_wakers(ended));
 
+    // Nobody keeps a waker but of a wait that goes on.
+    let waits_on = |wait: Wait| program.subscriptions().contains(&wait) && !ended(wait);
+    for ((wait, _), waker) in hands.iter().chain([&main]).flat_map(|hands| &hands.wakers) {
+        let kept = Arc::strong_count(waker) > 1;
+        assert!(!kept || waits_on(*wait), "a waker outlives its wait");
+    }
     #[cfg(all(podcache_loom, not(crossbeam_loom)))]
     check_leftovers(program, &main, &mut hands);
 
-    // Nothing may keep a waker but the one who made it, nor a value, once all is gone.
-    let mut bells = Vec::new();
-    for hands in hands.iter_mut().chain([&mut main]) {
-        hands.polls.clear();
-        hands.silenced.clear();
-        bells.extend(std::mem::take(&mut hands.bells).into_values());
-    }
     drop((hands, main));
-    for bell in bells {
-        assert_eq!(Arc::strong_count(&bell), 1, "a waker outlived its wait");
-    }
     #[cfg(all(podcache_loom, not(crossbeam_loom)))]
     {
         podcache::model::free_garbage();

@@ -348,6 +348,9 @@ const CHOSEN: &[&str] = &[
     "[s0=sub(a,3)] s0.poll(0); s0.poll(1) || set(a,4); delete(a)",
     "[s0=sub(a,3)] s0.poll(0); s0.poll(1); s0.poll(0) || update(3)",
     "[s0=sub(a,3); s0.poll(0)] s0.poll(1) || set(a,4) || update(3)",
+    "[s0=sub(a,3)] leave || s0.poll(0)",
+    "[s0=sub(a,3)] s0.poll(0) || set(a,4)",
+    "[s0=sub(a,3)] s0.poll(0); s0.drop || set(a,2)",
     "[s0=sub(a,3); s0.poll(0)] s0.drop || set(a,4) || update(3)",
     // The last waiter goes as a record, a wait or a delete comes: slots retire and come back.
     "[s0=sub(a,3)] s0.drop || set(a,2); get(a)",
@@ -368,6 +371,11 @@ const CHOSEN: &[&str] = &[
     "[set(a,1); watch] drain; drain || set(a,2) || delete(a)",
     "[watch] drain || set(a,1); delete(a) || set(b,1)",
     "[set(a,1)] watch; drain || delete(a); set(a,2)",
+    "[watch] await || set(a,1)",
+    "[watch] await; await || set(a,1) || set(b,1)",
+    "watch; drain || watch; drain || set(a,1)",
+    "[set(a,1)] watch; unwatch || watch; drain || set(a,2)",
+    "[watch] drain; unwatch || set(a,1); watch; drain",
     // Times: nobody sees one without what came before it.
     "set(a,1); update(3) || try(a,2)",
     "[update(3)] update(1); set(a,2) || try(a,2)",

@@ -327,7 +327,9 @@ impl History {
                 let given = keys.into_iter().map(|key| (key, spec.given(key)));
                 next.stage[strand] = Stage::Viewing(given.collect());
             }
-            (Op::Watch | Op::Drain, Outcome::Done) => next.advance(strand),
+            (Op::Watch | Op::Drain | Op::Await | Op::Unwatch, Outcome::Done) => {
+                next.advance(strand)
+            }
             (Op::Len, Outcome::Count(n)) => {
                 if spec.len() != *n {
                     return;

@@ -31,6 +31,10 @@ pub enum Op {
     Watch,
     /// Takes from the stream all that is there.
     Drain,
+    /// Waits for the next change. Only in programs that have one: nobody ends it.
+    Await,
+    /// Drops the stream.
+    Unwatch,
     /// `len`.
     Len,
     /// `global_time`.
@@ -251,6 +255,8 @@ impl fmt::Display for Op {
             Op::View => f.write_str("view"),
             Op::Watch => f.write_str("watch"),
             Op::Drain => f.write_str("drain"),
+            Op::Await => f.write_str("await"),
+            Op::Unwatch => f.write_str("unwatch"),
             Op::Len => f.write_str("len"),
             Op::Global => f.write_str("global"),
             Op::Waiters => f.write_str("waiters"),
@@ -347,6 +353,8 @@ impl FromStr for Op {
             (None, None, "view") => Op::View,
             (None, None, "watch") => Op::Watch,
             (None, None, "drain") => Op::Drain,
+            (None, None, "await") => Op::Await,
+            (None, None, "unwatch") => Op::Unwatch,
             (None, None, "len") => Op::Len,
             (None, None, "global") => Op::Global,
             (None, None, "waiters") => Op::Waiters,

@@ -264,7 +264,7 @@ pub fn reading(snapshot: &Snapshot<Status>) -> Reading {
     }
 }
 
-/// A waker that counts its calls, and notices a call that is not ordered after its making.
+/// Counts the calls of its wakers, and notices one that is not ordered after its making.
 pub struct Bell {
     rung: AtomicUsize,
     made: Written<u8>,
@@ -284,21 +284,32 @@ impl Bell {
     pub fn rung(&self) -> usize {
         self.rung.load(SeqCst)
     }
+}
 
-    /// The waker.
+/// What rings a bell: counted as often as there are wakers that do.
+#[derive(Debug, Default)]
+pub struct Ringer(Arc<Bell>);
+
+impl Ringer {
+    /// Its bell.
+    pub fn bell(&self) -> Arc<Bell> {
+        Arc::clone(&self.0)
+    }
+
+    /// A waker.
     pub fn waker(self: &Arc<Self>) -> Waker {
         Waker::from(Arc::clone(self))
     }
 }
 
-impl Wake for Bell {
+impl Wake for Ringer {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.made.read();
-        self.rung.fetch_add(1, SeqCst);
+        self.0.made.read();
+        self.0.rung.fetch_add(1, SeqCst);
     }
 }
 

@@ -100,6 +100,7 @@ pub(crate) fn run(args: &Args) -> Verdict {
             "mutants/epoch",
         )?,
     ];
+    let all = mutants.clone();
     let chosen: Vec<Mutant> = mutants
         .into_iter()
         .filter(|mutant| args.means(&mutant.name()))
@@ -136,7 +137,7 @@ pub(crate) fn run(args: &Args) -> Verdict {
                             done.sort_by_key(|verdicts| verdicts.mutant.id);
                             // As it goes: a run of hours may be cut short.
                             if args.record
-                                && let Err(error) = page::keep("mutants", &*done)
+                                && let Err(error) = keep(&all, &done)
                             {
                                 *broken.lock().expect("no panic under it") = Some(error);
                             }
@@ -155,6 +156,16 @@ pub(crate) fn run(args: &Args) -> Verdict {
     let done = done.into_inner().expect("no panic under it");
     let sound = labs.iter().all(|lab| lab.sound);
     Ok(conclude(&done, args) && sound)
+}
+
+/// Keeps what came of these, and of the others that are still there what came of them before.
+fn keep(all: &[Mutant], done: &[Verdicts]) -> anyhow::Result<()> {
+    let before: Vec<Verdicts> = page::read("mutants")?.unwrap_or_default();
+    let of = |mutant: &Mutant| {
+        let same = |v: &&Verdicts| v.mutant.name() == mutant.name();
+        done.iter().find(same).or_else(|| before.iter().find(same))
+    };
+    page::keep("mutants", &all.iter().filter_map(of).collect::<Vec<_>>())
 }
 
 /// Says how many survived, and is content if each has its reason and each reason its survivor.

@@ -29,7 +29,8 @@ pub(crate) fn keep(run: &str, result: &impl serde::Serialize) -> anyhow::Result<
     Ok(())
 }
 
-fn read<T: DeserializeOwned>(run: &str) -> anyhow::Result<Option<T>> {
+/// What was kept of a run.
+pub(crate) fn read<T: DeserializeOwned>(run: &str) -> anyhow::Result<Option<T>> {
     let path = kept(run);
     match fs::read_to_string(root().join(&path)) {
         Ok(text) => Ok(Some(serde_json::from_str(&text).context(path)?)),
