@@ -174,8 +174,9 @@
 //! not of changes. Each slot has one bit per stream that says whether it is on the stack. A writer
 //! sets the bit and pushes the slot only if the bit was clear; the reader takes the whole stack,
 //! clears a slot's bit, and then reads its newest record. So a writer never waits for a reader, and
-//! a hundred sets of one key between two looks are one entry. With no stream open a writer pays for
-//! one load, and for a fence if the record is new.
+//! a hundred sets of one key between two looks are one entry. The slot of a deleted key stays until
+//! every stream has read that it was deleted, so that a key which comes and goes is one entry too.
+//! With no stream open a writer pays for one load, and for a fence if the record is new.
 //!
 //! # Reclamation
 //!
@@ -183,7 +184,8 @@
 //! (crossbeam-epoch, after Fraser's thesis): what was taken out of its last shared place is freed
 //! only when every guard that could have seen it is gone. A reader that wants to keep a record
 //! takes a counted reference to the node under the guard; a [`Pinned`](crate::Pinned) lends it
-//! without. The crate itself is never pinned while a thread is parked or a waker is called.
+//! without. The crate itself is not pinned while a thread is parked or a waker is called (but for
+//! one case: whoever decides a `Monotonic` proposal calls the tasks that read the change streams).
 //!
 //! ## Why not arc-swap in every slot
 //!
