@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -521,6 +522,10 @@ impl<K, V, S> Clone for Cache<K, V, S> {
         }
     }
 }
+
+// Whatever panics in a call, the cache is as if the call had been made or not.
+impl<K, V, S> UnwindSafe for Cache<K, V, S> {}
+impl<K, V, S> RefUnwindSafe for Cache<K, V, S> {}
 
 impl<K, V, S> fmt::Debug for Cache<K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,7 +13,8 @@ use crate::{RandomState, Timestamp};
 /// Each [`get`](Self::get) reads the record as it is at that moment, and lends it without touching
 /// a reference count. Not to be held long: whatever is replaced meanwhile, in this and in every
 /// other cache of the process, is freed only after it is dropped. A forgotten one
-/// ([`std::mem::forget`]) holds all that back until its thread ends, and never a writer. For the
+/// ([`std::mem::forget`]) holds all that back for the rest of the process, since what it lent may
+/// have been leaked with it, and never a writer. For the
 /// same reason it is not `Send`, and not to be held across an `.await` or a wait.
 pub struct Pinned<'a, K, V, S = RandomState> {
     raw: &'a RawCache<K, V, S>,

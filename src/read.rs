@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -350,6 +351,10 @@ impl<K, V, S> Clone for ReadCache<K, V, S> {
         }
     }
 }
+
+// As for `Cache`.
+impl<K, V, S> UnwindSafe for ReadCache<K, V, S> {}
+impl<K, V, S> RefUnwindSafe for ReadCache<K, V, S> {}
 
 impl<K, V, S> fmt::Debug for ReadCache<K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::Timestamp;
 use crate::raw::Node;
@@ -88,6 +89,10 @@ impl<V> Clone for Snapshot<V> {
         Snapshot(Arc::clone(&self.0))
     }
 }
+
+// Nothing in it changes.
+impl<V: RefUnwindSafe> UnwindSafe for Snapshot<V> {}
+impl<V: RefUnwindSafe> RefUnwindSafe for Snapshot<V> {}
 
 impl<V> Deref for Snapshot<V> {
     type Target = V;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
@@ -166,6 +167,10 @@ impl<V> Drop for Subscription<V> {
         }
     }
 }
+
+// A panic leaves it registered, or over.
+impl<V: RefUnwindSafe> UnwindSafe for Subscription<V> {}
+impl<V: RefUnwindSafe> RefUnwindSafe for Subscription<V> {}
 
 impl<V: fmt::Debug> fmt::Debug for Subscription<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
