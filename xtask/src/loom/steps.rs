@@ -345,14 +345,8 @@ pub(crate) const STEPS: &[Step] = &[
         what: "a dropped subscription drops its waker at once",
         edits: &[(
             "subscription.rs",
-            "                home.cancel(waiter);
-            }
-            drop(waiter.bell.take_waker());",
-            "                home.cancel(waiter);
-            }
-            if !$on {
-                drop(waiter.bell.take_waker());
-            }",
+            "let waker = waiter.bell.take_waker();",
+            "let waker = (!$on).then(|| waiter.bell.take_waker());",
         )],
     },
     Step {
