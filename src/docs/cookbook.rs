@@ -246,8 +246,9 @@
 //!     fn newer_than(&self, key: &str, min: u64) -> u32 {
 //!         let mut writes = self.writes.lock().unwrap();
 //!         loop {
-//!             match self.map.read().unwrap().get(key) {
-//!                 Some(&(value, time)) if time > min => return value,
+//!             let found = self.map.read().unwrap().get(key).copied(); // unlocked before the wait
+//!             match found {
+//!                 Some((value, time)) if time > min => return value,
 //!                 // A value that came and went meanwhile is missed.
 //!                 _ => writes = self.written.wait(writes).unwrap(),
 //!             }
