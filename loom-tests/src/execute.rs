@@ -444,6 +444,9 @@ pub fn execute(program: &Program, spread: Spread) -> History {
     for wait in hands.iter().flatten().flat_map(|hands| hands.waits.keys()) {
         main.waits.remove(wait);
     }
+    // The last handle closes the cache, but its memory goes here, after all threads are joined: that
+    // the last owner has seen everything rests on std's reference count, which loom does not see.
+    let memory = main.cache.as_ref().map(Subject::read_only);
     if program.leaves() {
         main.cache = None;
     }
@@ -540,7 +543,7 @@ pub fn execute(program: &Program, spread: Spread) -> History {
     #[cfg(all(podcache_loom, not(crossbeam_loom)))]
     check_leftovers(program, &main, &mut hands);
 
-    drop((hands, main));
+    drop((hands, main, memory));
     #[cfg(all(podcache_loom, not(crossbeam_loom)))]
     {
         podcache::model::free_garbage();
