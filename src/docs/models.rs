@@ -10,7 +10,7 @@
 //! alphabet of some forty calls and uses of a subscription (older, equal and newer times; dropped,
 //! polled, timed and blocking waits), on one key and on two, before which there is nothing, a
 //! record with a wait, or a wait alone, under each write policy; all programs of two calls against
-//! one from the core of the alphabet; and some eighty programs of up to three threads that stand
+//! one from the core of the alphabet; and some ninety programs of up to three threads that stand
 //! for the ways in which caches, wait lists and wakers of this kind have failed elsewhere. The text
 //! of a program is its name:
 //!
