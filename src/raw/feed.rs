@@ -250,8 +250,10 @@ impl<T: Marked> Feed<T> {
                 }
             }
         }
-        // Release, with the acquire in `ring`.
-        self.unrung.store(true, Ordering::Release);
+        // Release, with the acquire in `ring`. A swap and not a store: a store would begin a release
+        // sequence of its own, and whoever takes its mark would ring without having seen the
+        // pushes that it covers.
+        self.unrung.swap(true, Ordering::Release);
     }
 
     /// Takes all slots that have changed, in the order in which they did. Before a slot is looked
