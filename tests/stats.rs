@@ -147,7 +147,9 @@ fn the_longest_wait_is_that_of_the_oldest_there_is() {
         "still the first"
     );
     drop(first);
-    assert!(cache.stats().longest_wait.unwrap() <= since.elapsed());
+    // The clock of the waits may be that of the scheduler's ticks.
+    let tick = Duration::from_millis(20);
+    assert!(cache.stats().longest_wait.unwrap() <= since.elapsed() + tick);
     drop(second);
     assert_eq!(cache.stats().longest_wait, None);
 }

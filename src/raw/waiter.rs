@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use super::bell::Bell;
 use super::counters::Ended;
+use super::moment::Moment;
 use super::node::{Aux, Node};
 use super::sync::{Arc, AtomicPtr, Ordering};
 
@@ -17,7 +18,7 @@ pub(crate) struct Waiter<V> {
     /// The slot it is registered in, as its cache knows it. Valid under a guard while waiting.
     pub(crate) slot: *const (),
     /// When it was registered.
-    pub(crate) since: Instant,
+    pub(crate) since: Moment,
     result: AtomicPtr<Node<V>>,
     pub(crate) bell: Bell,
 }
@@ -56,7 +57,7 @@ impl<V> Waiter<V> {
         Arc::new(Waiter {
             min,
             slot,
-            since: Instant::now(),
+            since: Moment::now(),
             result: AtomicPtr::new(ptr::null_mut()),
             bell: Bell::new(),
         })
