@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::raw::{Count, Moment, RawCache};
+use crate::raw::{Count, RawCache};
 use crate::{Cache, ReadCache, Timestamp};
 
 /// The figures of a cache: made by [`Cache::stats`].
@@ -35,8 +35,7 @@ pub struct Stats {
     pub waits: u64,
     /// Waits that are registered and neither ended nor given up.
     pub waiters: usize,
-    /// For how long the oldest of them has been registered, to within some milliseconds (exactly
-    /// with the feature `metrics`).
+    /// For how long the oldest of them has been registered.
     pub longest_wait: Option<Duration>,
     /// Waits that ended with a snapshot.
     pub wake_ups: u64,
@@ -78,7 +77,7 @@ impl Stats {
             time_updates: tick.number,
             waits: raw.count(Count::Waits),
             waiters,
-            longest_wait: since.map(Moment::elapsed),
+            longest_wait: since.map(|since| since.elapsed()),
             wake_ups: raw.count(Count::WakeUps),
             closed_waits: raw.count(Count::ClosedWaits),
             cancellations: raw.count(Count::Cancellations),

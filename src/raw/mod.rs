@@ -3,8 +3,7 @@
 //! From the ground up: [`sync`] (std or loom), [`reclaim`] (crossbeam-epoch), [`park`]
 //! (atomic-wait); [`list`], [`node`] and [`slot`] (what a key holds), [`index`] (from keys to
 //! slots), [`clock`] (the global time), [`bell`], [`waiter`] and [`waiting`] (who waits, and where),
-//! [`feed`] (who reads the changes), [`view_cell`] (the view of it all), [`counters`]
-//! and [`moment`] (what is told about it);
+//! [`feed`] (who reads the changes), [`view_cell`] (the view of it all), [`counters`];
 //! [`cache`] ties them together, [`writes`] and [`waits`] are the moves.
 
 mod bell;
@@ -14,7 +13,6 @@ mod counters;
 mod feed;
 mod index;
 mod list;
-mod moment;
 mod node;
 mod park;
 #[cfg(podcache_loom)]
@@ -34,7 +32,6 @@ pub(crate) use bell::Bell;
 pub(crate) use cache::{Found, RawCache, Watched};
 pub(crate) use counters::Count;
 pub(crate) use feed::{Feed, MAX_FEEDS};
-pub(crate) use moment::Moment;
 pub(crate) use node::{Current, Node};
 pub(crate) use reclaim::{Guard, pin};
 pub(crate) use slot::Slot;

@@ -1,4 +1,4 @@
-//! Parking a thread on a word: the only file that names atomic-wait and rustix's futex.
+//! Parking a thread on a word: the only file that names atomic-wait and rustix.
 //!
 //! [`Word`] is a futex. Waits without a deadline go through atomic-wait everywhere. That crate has
 //! no time-out, so waits with one sleep on the same word through rustix on Linux (an absolute

@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use super::bell::Bell;
 use super::counters::Ended;
-use super::moment::Moment;
 use super::node::{Aux, Node};
 use super::sync::{Arc, AtomicPtr, Ordering};
 
@@ -18,7 +17,7 @@ pub(crate) struct Waiter<V> {
     /// The slot it is registered in, as its cache knows it. Valid under a guard while waiting.
     pub(crate) slot: *const (),
     /// When it was registered.
-    pub(crate) since: Moment,
+    pub(crate) since: Instant,
     result: AtomicPtr<Node<V>>,
     pub(crate) bell: Bell,
 }
@@ -57,7 +56,7 @@ impl<V> Waiter<V> {
         Arc::new(Waiter {
             min,
             slot,
-            since: Moment::now(),
+            since: Instant::now(),
             result: AtomicPtr::new(ptr::null_mut()),
             bell: Bell::new(),
         })

@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hash};
 use std::mem;
+use std::time::Instant;
 
 use super::cache::{RawCache, Work};
 use super::clock::Tick;
@@ -11,7 +12,6 @@ use super::counters::Count;
 use super::feed::Marked;
 use super::index::Entry;
 use super::list::List;
-use super::moment::Moment;
 use super::node::{Aux, Current, Fate, Handed, Node, OPEN, Proposal, SERVED, Standing, Waiters};
 use super::reclaim::{Guard, pin};
 use super::slot::Slot;
@@ -394,10 +394,10 @@ impl<K, V, S> RawCache<K, V, S> {
     }
 
     /// Waiters that are registered and neither told nor gone, and since when the oldest is.
-    pub(crate) fn waiters(&self) -> (usize, Option<Moment>) {
+    pub(crate) fn waiters(&self) -> (usize, Option<Instant>) {
         let rolls: Vec<_> = self.waiting.rolls(&pin()).collect();
         let mut waiting = 0;
-        let mut oldest: Option<Moment> = None;
+        let mut oldest: Option<Instant> = None;
         for member in rolls.iter().flat_map(List::iter) {
             let guard = pin();
             let Some(aux) = self.current(&member.slot, &guard).and_then(Current::aux) else {
