@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 use quote::ToTokens;
 use syn::{
-    Attribute, Fields, File, ImplItem, Item, ItemImpl, ItemMod, TraitItem, Type, UseTree,
+    Attribute, Fields, File, Ident, ImplItem, Item, ItemImpl, ItemMod, TraitItem, Type, UseTree,
     Visibility, parse_quote,
 };
 
@@ -235,7 +235,9 @@ impl Api {
                 let fields = |fields: &Fields, of: &str| -> Vec<String> {
                     let named = fields.iter().filter(|field| is_public(&field.vis));
                     let named = named.filter_map(|field| field.ident.as_ref());
-                    named.map(|field| format!("{of}::{field}")).collect()
+                    named
+                        .map(|field| format!("{of}::{}", plain(field)))
+                        .collect()
                 };
                 match item {
                     Item::Struct(item) => names.extend(fields(&item.fields, &own)),
@@ -243,7 +245,7 @@ impl Api {
                         for variant in &item.variants {
                             let of = format!("{own}::{}", variant.ident);
                             let inner = variant.fields.iter().filter_map(|f| f.ident.as_ref());
-                            names.extend(inner.map(|field| format!("{of}::{field}")));
+                            names.extend(inner.map(|field| format!("{of}::{}", plain(field))));
                             names.insert(of);
                         }
                     }
@@ -294,8 +296,23 @@ impl Api {
             String::from_utf8_lossy(&output.stderr)
         );
         let text = String::from_utf8(output.stdout)?;
-        let seen: BTreeSet<String> = text.lines().filter_map(path_in).collect();
         let listed = self.names();
+        let mut seen = BTreeSet::new();
+        let mut of_trait = false;
+        for line in text.lines() {
+            if line.starts_with("impl") || line.starts_with("unsafe impl") {
+                of_trait = line.contains(" for ");
+                continue;
+            }
+            let path = path_in(line).with_context(|| format!("no path in `{line}`"))?;
+            // What an impl of a trait has is the trait's; it goes on until something that is in a
+            // module.
+            let parent = path.rsplit_once("::").map_or("", |(parent, _)| parent);
+            of_trait &= !self.modules.contains_key(parent);
+            if !of_trait {
+                seen.insert(path);
+            }
+        }
         for name in seen.difference(&listed) {
             println!("the compiler sees {name}, which is not listed");
         }
@@ -311,11 +328,14 @@ impl Api {
     }
 }
 
+/// A name as the compiler has it, which needs no `r#`.
+fn plain(ident: &Ident) -> String {
+    let ident = ident.to_string();
+    ident.strip_prefix("r#").unwrap_or(&ident).to_owned()
+}
+
 /// The path in a line of cargo-public-api, without generics.
 fn path_in(line: &str) -> Option<String> {
-    if line.starts_with("impl") {
-        return None;
-    }
     let mut path = String::new();
     let mut depth = 0;
     for c in line[line.find("podcache")?..].chars() {
