@@ -29,7 +29,7 @@ pub struct Model {
     pub limit: Option<usize>,
 }
 
-/// A model as the commands pass it on.
+/// A model as the commands pass it on. The models of the index are called `index: name`.
 #[derive(Serialize, Debug)]
 pub struct Listed {
     program: String,
@@ -593,6 +593,43 @@ pub fn set(name: &str) -> Option<Vec<Model>> {
         "quick-freeing" => capped(freeing(2)),
         _ => return None,
     })
+}
+
+/// A set by its name, as the commands pass it on: with the models of the index that belong to it.
+#[cfg(all(podcache_loom, not(podcache_shuttle)))]
+pub fn listed(name: &str) -> Option<Vec<Listed>> {
+    let mut all: Vec<Listed> = match set(name) {
+        Some(models) => models.iter().map(Listed::from).collect(),
+        None => Vec::new(),
+    };
+    all.extend(match name {
+        "quick" => index(false, Some(2), Some(QUICK_EXECUTIONS)),
+        "quick-freeing" => index(true, Some(2), Some(QUICK_EXECUTIONS)),
+        "index" => index(false, None, None),
+        "index-freeing" => {
+            let mut both = index(true, Some(2), None);
+            both.extend(index(true, Some(3), None));
+            both
+        }
+        _ => Vec::new(),
+    });
+    (!all.is_empty()).then_some(all)
+}
+
+#[cfg(all(podcache_loom, not(podcache_shuttle)))]
+fn index(freeing: bool, preemptions: Option<usize>, limit: Option<usize>) -> Vec<Listed> {
+    let meant = |name: &str| !freeing || crate::index::FREEING.contains(&name);
+    let meant = crate::index::MODELS
+        .iter()
+        .filter(|model| meant(model.name));
+    meant
+        .map(|model| Listed {
+            program: format!("index: {}", model.name),
+            alike: false,
+            preemptions,
+            limit,
+        })
+        .collect()
 }
 
 /// The beginning of each: what a few minutes allow.

@@ -12,14 +12,16 @@ use std::collections::HashSet;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::process;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use podcache_loom_tests::execute::{execute, trace};
 use podcache_loom_tests::generate;
+use podcache_loom_tests::index;
 use podcache_loom_tests::judge::History;
-use podcache_loom_tests::program::Program;
+use podcache_loom_tests::program::{self, Program};
 use podcache_loom_tests::subject::{Spread, Status};
 use serde::{Deserialize, Serialize};
 
@@ -100,17 +102,43 @@ fn fail(why: String) -> ! {
 }
 
 #[cfg(podcache_mutants)]
-use podcache::mutant::passed;
+fn passed() -> Vec<u32> {
+    let mut passed = podcache::mutant::passed();
+    passed.extend(podcache_loom_tests::mutant::passed());
+    passed
+}
 
 #[cfg(not(podcache_mutants))]
 fn passed() -> Vec<u32> {
     Vec::new()
 }
 
+/// What one execution does.
+enum Subject {
+    /// A program on the cache, judged.
+    Program(Program),
+    /// A model of the index, which judges itself.
+    Index(fn()),
+}
+
+impl FromStr for Subject {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(name) = text.strip_prefix("index: ") {
+            let model = index::model(name).ok_or_else(|| format!("{name:?} is no model"))?;
+            return Ok(Subject::Index(model.execute));
+        }
+        text.parse()
+            .map(Subject::Program)
+            .map_err(|error: program::ParseError| error.to_string())
+    }
+}
+
 fn explore(job: &Job) {
-    let program: Program = match job.program.parse() {
-        Ok(program) => program,
-        Err(error) => fail(error.to_string()),
+    let subject: Subject = match job.program.parse() {
+        Ok(subject) => subject,
+        Err(why) => fail(why),
     };
     let spread = if job.alike {
         Spread::Alike
@@ -143,13 +171,18 @@ fn explore(job: &Job) {
             0,
             "values leaked in the execution before this"
         );
-        let history = execute(&program, spread);
-        let mut seen = seen.lock().expect("loom threads share one system thread");
-        if !seen.contains(&history) {
-            if !history.is_explained() {
-                fail(format!("no order explains this:\n{history}"));
+        match &subject {
+            Subject::Index(execute) => execute(),
+            Subject::Program(program) => {
+                let history = execute(program, spread);
+                let mut seen = seen.lock().expect("loom threads share one system thread");
+                if !seen.contains(&history) {
+                    if !history.is_explained() {
+                        fail(format!("no order explains this:\n{history}"));
+                    }
+                    seen.insert(history);
+                }
             }
-            seen.insert(history);
         }
         if n.is_multiple_of(64) {
             let mut told = told.lock().expect("loom threads share one system thread");
@@ -179,11 +212,10 @@ fn explore(job: &Job) {
 
 fn main() {
     if let Some(set) = std::env::args().nth(1) {
-        match generate::set(&set) {
+        match generate::listed(&set) {
             Some(models) => {
                 for model in &models {
-                    let line = serde_json::to_string(&generate::Listed::from(model));
-                    println!("{}", line.expect("plain data"));
+                    println!("{}", serde_json::to_string(model).expect("plain data"));
                 }
             }
             None => {

@@ -127,8 +127,10 @@ const DEEP: &[(&str, Mode)] = &[
     ("pairs", Mode::StandIn),
     ("pairs-two-keys", Mode::StandIn),
     ("resizing", Mode::StandIn),
+    ("index", Mode::StandIn),
     ("two-and-one", Mode::StandIn),
     ("freeing", Mode::Epoch),
+    ("index-freeing", Mode::Epoch),
 ];
 
 /// Where the deep run gives up on a program, unless `--limit` says otherwise.
