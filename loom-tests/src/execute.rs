@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use podcache::{Change, Snapshot, Timestamp, WaitError, WritePolicy};
+use podcache::{Change, RelistSummary, Snapshot, Timestamp, WaitError, WritePolicy};
 
 #[cfg(all(podcache_loom, not(podcache_shuttle)))]
 use loom::thread;
@@ -19,7 +19,7 @@ use shuttle::thread;
 #[cfg(not(podcache_loom))]
 use std::thread;
 
-use crate::judge::{Call, History, Outcome};
+use crate::judge::{Call, FIRST, History, Outcome, Relisted};
 use crate::program::{Op, Program};
 use crate::spec::{End, Key, Policy, Value, Wait};
 use crate::subject::{
@@ -109,6 +109,15 @@ fn end(result: Result<Snapshot<Status>, WaitError>) -> Outcome {
         Err(WaitError::TimedOut) => Outcome::Wait(None),
         Err(other) => panic!("a new kind of end: {other}"),
     }
+}
+
+fn summary(summary: RelistSummary) -> Outcome {
+    Outcome::Relisted(Relisted {
+        set: summary.set,
+        unchanged: summary.unchanged,
+        deleted: summary.deleted,
+        refused: summary.refused,
+    })
 }
 
 impl Hands {
@@ -204,6 +213,17 @@ impl Hands {
                 cache().update_time(ts(at));
                 Outcome::Done
             }
+            Op::Relist(key, at) | Op::RelistFirst(key, at) => {
+                let value = if matches!(op, Op::Relist(..)) {
+                    value
+                } else {
+                    FIRST
+                };
+                // One pod at most: the order of more hangs on a hasher that differs from run to run.
+                let pods = [(Uid::from(key), Status::new(value))];
+                summary(cache().relist(ts(at), pods))
+            }
+            Op::Clear(at) => summary(cache().relist_or_clear(ts(at), [])),
             Op::Close => {
                 cache().close();
                 Outcome::Done
@@ -389,7 +409,7 @@ fn numbered(program: &Program) -> (Numbered, Vec<Numbered>) {
     let mut value = 0;
     let mut number = |ops: &[Op]| -> Numbered {
         let number = |op: &Op| {
-            value += Value::from(matches!(op, Op::Set(..)));
+            value += Value::from(op.sets());
             (*op, value)
         };
         ops.iter().map(number).collect()
@@ -444,9 +464,11 @@ pub fn execute(program: &Program, spread: Spread) -> History {
     for wait in hands.iter().flatten().flat_map(|hands| hands.waits.keys()) {
         main.waits.remove(wait);
     }
-    // The last handle closes the cache, but its memory goes here, after all threads are joined: that
-    // the last owner has seen everything rests on std's reference count, which loom does not see.
-    let memory = main.cache.as_ref().map(Subject::read_only);
+    // Under loom the last handle closes the cache, but its memory goes here, after all threads are
+    // joined: that the last owner has seen everything rests on std's reference count, which loom
+    // does not see. Elsewhere it goes with its last owner, whoever that is.
+    let keeps = |_: &&Subject| !CLOCK_COUNTS;
+    let memory = main.cache.as_ref().filter(keeps).map(Subject::read_only);
     if program.leaves() {
         main.cache = None;
     }
@@ -557,13 +579,12 @@ pub fn execute(program: &Program, spread: Spread) -> History {
 #[cfg(all(podcache_loom, not(crossbeam_loom)))]
 fn check_leftovers(program: &Program, main: &Hands, hands: &mut [Hands]) {
     // A tombstone stays until the global time has reached it.
-    let buries = |op: Op| matches!(op, Op::Delete(_) | Op::DeleteAt(..));
     let global = main.made.iter().rev().find_map(|made| match made.outcome {
         Outcome::Time(time) => Some(time),
         _ => None,
     });
     let may_bury = program.policy == Policy::Monotonic
-        && program.ops().any(buries)
+        && program.ops().any(Op::deletes)
         && global < program.ops().filter_map(Op::time).max();
     if main.cache.is_none() || may_bury || program.ops().any(|op| op == Op::View) {
         return;

@@ -135,6 +135,10 @@ fn units(setting: Setting, core: bool) -> Vec<Unit> {
         vec![Op::DeleteAt(A, 2)],
         vec![Op::DeleteAt(A, 3)],
         vec![Op::Update(1)],
+        vec![Op::Relist(A, 4)],
+        vec![Op::Relist(B, 4)],
+        vec![Op::RelistFirst(A, 4)],
+        vec![Op::Clear(4)],
     ]);
     if setting.has_wait() {
         units.extend([
@@ -195,7 +199,7 @@ fn policies(ops: impl IntoIterator<Item = Op>) -> Vec<Policy> {
     let ops: Vec<Op> = ops.into_iter().collect();
     let differs = |policy: &Policy| match policy {
         Policy::Overwrite => true,
-        Policy::RejectOlder => ops.iter().any(|op| matches!(op, Op::Set(..))),
+        Policy::RejectOlder => ops.iter().any(|op| op.sets()),
         Policy::Monotonic => ops.iter().any(|op| op.heeds_policy()),
     };
     Policy::ALL.into_iter().filter(differs).collect()
@@ -263,7 +267,7 @@ fn pairs_on_two_keys(core: bool) -> Vec<Program> {
         let all = units(setting, core);
         let other = units(Setting::Nothing, core)
             .into_iter()
-            .filter(|unit| unit.iter().any(|op| op.key().is_some()));
+            .filter(|unit| unit.iter().any(|op| op.key() == Some(A)));
         let other: Vec<Unit> = other
             .map(|unit| unit.iter().map(|op| op.on(B)).collect())
             .collect();
@@ -343,6 +347,9 @@ const CHOSEN: &[&str] = &[
     "[s0=sub(a,3)] close || update(3) || s0.wait",
     "leave || leave || s0=sub(a,3); leave; s0.wait",
     "[s0=sub(a,3)] leave || s0.wait",
+    "[s0=sub(a,3); s1=sub(a,3)] leave || s0.wait || s1.wait",
+    "[s0=sub(a,3); s1=sub(a,3)] leave || s0.wait || s1.drop",
+    "[s0=sub(a,3); s1=sub(a,3)] leave || s0.poll(0); s0.try || s1.poll(0); s1.drop",
     "[s0=sub(a,3); s1=sub(a,3)] leave || set(a,4); leave || s0.wait; s1.try",
     // Wakers.
     "[s0=sub(a,3)] s0.poll(0); s0.poll(1) || set(a,4); delete(a)",
@@ -376,6 +383,13 @@ const CHOSEN: &[&str] = &[
     "watch; drain || watch; drain || set(a,1)",
     "[set(a,1)] watch; unwatch || watch; drain || set(a,2)",
     "[watch] drain; unwatch || set(a,1); watch; drain",
+    // A relisting.
+    "[set(a,1)] relist(b,4) || get(a); get(b)",
+    "[set(a,1)] relist_first(a,4) || delete(a); try(a,3)",
+    "[set(a,1); s0=sub(a,3)] relist(b,3) || s0.wait",
+    "[set(a,1); s0=sub(a,3)] relist(a,3) || set(a,4); delete(a) || s0.wait",
+    "[set(a,1)] relist(b,4) || relist(a,3)",
+    "[set(a,1)] clear(4) || set(a,5) || s0=sub(a,4); s0.try",
     // Times: nobody sees one without what came before it.
     "set(a,1); update(3) || try(a,2)",
     "[update(3)] update(1); set(a,2) || try(a,2)",
@@ -474,6 +488,9 @@ pub fn random(seed: u64, threads: usize, calls: usize) -> Program {
         let (key, at) = (Key(random.below(2) as u8), time(&mut random));
         setup.push([Op::Set(key, at), Op::Update(at), Op::Observe(key, at)][random.below(3)]);
     }
+    // In some programs all threads give their handles up before they are through, so that the
+    // cache ends under the waits that are left.
+    let leaves = random.below(6) == 0;
     let mut programs = Vec::new();
     for _ in 0..threads {
         let mut ops = Vec::new();
@@ -500,6 +517,9 @@ pub fn random(seed: u64, threads: usize, calls: usize) -> Program {
                 0 | 1 => Op::Get(key),
                 2 => Op::Pinned(key),
                 3 | 4 => Op::Try(key, at),
+                5 if random.below(2) == 0 => {
+                    [Op::Relist(key, at), Op::RelistFirst(key, at), Op::Clear(at)][random.below(3)]
+                }
                 5 => [Op::Iter, Op::View, Op::Load(key), Op::Load(key)][random.below(4)],
                 6..=8 => Op::Set(key, at),
                 9 | 10 => Op::Observe(key, at),
@@ -516,6 +536,14 @@ pub fn random(seed: u64, threads: usize, calls: usize) -> Program {
                 _ => Op::Global,
             };
             ops.push(op);
+        }
+        if leaves {
+            let after = ops.split_off(random.below(calls + 1));
+            ops.push(Op::Leave);
+            let known: Vec<Wait> = ops.iter().filter_map(|op| op.wait()).collect();
+            let is_known =
+                |op: &Op| !op.needs_cache() && op.wait().is_some_and(|w| known.contains(&w));
+            ops.extend(after.into_iter().filter(is_known));
         }
         programs.push(ops);
     }

@@ -11,6 +11,8 @@
 //! * A wait that overlaps an `update_time` may be satisfied by it, though it was registered after.
 //! * `iter` reads every key at an instant of its own. `view` does too, at any instant since the
 //!   statement of the global time that it names, even one before the call.
+//! * `relist` is the calls that it stands for, one after the other: it looks which keys there are,
+//!   sets what changed, deletes what is gone, states the global time.
 //!
 //! What has to come before what is said per call: the order within a thread, spawning and joining,
 //! and for histories of real threads the clock.
@@ -42,7 +44,25 @@ pub enum Outcome {
     Records(Vec<(Key, Record)>),
     /// All records, as of a time.
     View(Time, Vec<(Key, Record)>),
+    /// What a relisting changed.
+    Relisted(Relisted),
 }
+
+/// What a relisting changed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Relisted {
+    /// Stored.
+    pub set: usize,
+    /// Left as it was.
+    pub unchanged: usize,
+    /// Gone.
+    pub deleted: usize,
+    /// Newer than the listing.
+    pub refused: usize,
+}
+
+/// The value of the first set in a program's text.
+pub const FIRST: Value = 1;
 
 /// A call that was made, and what must have returned before it was.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -83,8 +103,25 @@ enum Stage {
     Waking { owed: Vec<Wait>, reach: Reach },
     /// Going through the keys.
     Iterating(Vec<Key>),
+    /// Relisting: what is still to be done, and what was.
+    Relisting(Relisting, Relisted),
     /// The same for a view; with what each key has given since the view's time.
     Viewing(Vec<(Key, Vec<Reading>)>),
+}
+
+/// Where a relisting stands.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Relisting {
+    /// Looking which keys there are: these are to be looked at, those were found and not listed.
+    Looking(Vec<Key>, Vec<Key>),
+    /// Comparing what is listed, if anything is, before these go.
+    Comparing(Vec<Key>),
+    /// Setting it, for it is different, before these go.
+    Setting(Vec<Key>),
+    /// Deleting.
+    Deleting(Vec<Key>),
+    /// This one was not deleted: was it refused, or was it gone before? Then these.
+    Refused(Key, Vec<Key>),
 }
 
 /// Whom a call that is in effect decides.
@@ -260,6 +297,10 @@ impl History {
                     found(next);
                 }
             }
+            Stage::Relisting(stage, done) => {
+                let (stage, done) = (stage.clone(), *done);
+                self.relist(state, strand, call, stage, done, found);
+            }
             Stage::Iterating(rest) => {
                 let Outcome::Records(records) = &call.outcome else {
                     unreachable!("iter")
@@ -373,18 +414,14 @@ impl History {
                 }
                 next.advance(strand);
             }
-            (Op::Update(ts), Outcome::Done) => {
-                let owed = named(spec, ts);
-                next.spec.update_time(ts);
-                for stage in &mut next.stage {
-                    if let Stage::Entering(since) | Stage::Entered(since) = stage {
-                        *since = (*since).max(Some(ts));
-                    }
-                }
-                next.stage[strand] = Stage::Waking {
-                    owed,
-                    reach: Reach::Until(ts),
-                };
+            (Op::Update(ts), Outcome::Done) => next.update_time(strand, ts),
+            (Op::Relist(..) | Op::RelistFirst(..) | Op::Clear(_), Outcome::Relisted(_)) => {
+                let mut keys = self.keys();
+                keys.sort();
+                keys.dedup();
+                keys.retain(|key| call.op.key() != Some(*key));
+                let looking = Relisting::Looking(keys, Vec::new());
+                next.stage[strand] = Stage::Relisting(looking, Relisted::default());
             }
             (Op::Close, Outcome::Done) => next.close(strand),
             (Op::Leave, Outcome::Done) => {
@@ -414,6 +451,86 @@ impl History {
         found(next);
     }
 
+    /// A step of a relisting.
+    fn relist(
+        &self,
+        state: &State,
+        strand: usize,
+        call: &Call,
+        stage: Relisting,
+        mut done: Relisted,
+        found: &mut dyn FnMut(State),
+    ) {
+        let time = call.op.time().expect("a listing has a time");
+        let value = match call.op {
+            Op::RelistFirst(..) => FIRST,
+            _ => call.value,
+        };
+        let mut next = state.clone();
+        let stage = match stage {
+            Relisting::Looking(keys, gone) if keys.is_empty() => Relisting::Comparing(gone),
+            Relisting::Looking(keys, gone) => {
+                // Each key at an instant of its own, in whatever order.
+                for key in &keys {
+                    let rest = keys.iter().copied().filter(|other| other != key).collect();
+                    let mut gone = gone.clone();
+                    gone.extend(state.spec.read(*key).map(|_| *key));
+                    gone.sort();
+                    let mut next = state.clone();
+                    next.stage[strand] = Stage::Relisting(Relisting::Looking(rest, gone), done);
+                    found(next);
+                }
+                return;
+            }
+            Relisting::Comparing(gone) => match call.op.key().map(|key| state.spec.read(key)) {
+                None => Relisting::Deleting(gone),
+                Some(Some(record)) if record.value == value => {
+                    done.unchanged += 1;
+                    Relisting::Deleting(gone)
+                }
+                Some(_) => Relisting::Setting(gone),
+            },
+            Relisting::Setting(gone) => {
+                let key = call.op.key().expect("something is listed");
+                if next.spec.admits(key, time) {
+                    next.spec.set(key, value, time);
+                    done.set += 1;
+                } else {
+                    done.refused += 1;
+                }
+                Relisting::Deleting(gone)
+            }
+            Relisting::Deleting(gone) if gone.is_empty() => {
+                if call.outcome == Outcome::Relisted(done) {
+                    next.update_time(strand, time);
+                    found(next);
+                }
+                return;
+            }
+            Relisting::Deleting(gone) => {
+                for key in &gone {
+                    let rest = gone.iter().copied().filter(|other| other != key).collect();
+                    let (mut next, mut done) = (state.clone(), done);
+                    let stage = if next.spec.delete_at(*key, time) == Some(true) {
+                        done.deleted += 1;
+                        Relisting::Deleting(rest)
+                    } else {
+                        Relisting::Refused(*key, rest)
+                    };
+                    next.stage[strand] = Stage::Relisting(stage, done);
+                    found(next);
+                }
+                return;
+            }
+            Relisting::Refused(key, gone) => {
+                done.refused += usize::from(state.spec.read(key).is_some());
+                Relisting::Deleting(gone)
+            }
+        };
+        next.stage[strand] = Stage::Relisting(stage, done);
+        found(next);
+    }
+
     fn keys(&self) -> Vec<Key> {
         self.strands
             .iter()
@@ -427,6 +544,20 @@ impl State {
     fn advance(&mut self, strand: usize) {
         self.at[strand] += 1;
         self.stage[strand] = Stage::Before;
+    }
+
+    fn update_time(&mut self, strand: usize, ts: Time) {
+        let owed = named(&self.spec, ts);
+        self.spec.update_time(ts);
+        for stage in &mut self.stage {
+            if let Stage::Entering(since) | Stage::Entered(since) = stage {
+                *since = (*since).max(Some(ts));
+            }
+        }
+        self.stage[strand] = Stage::Waking {
+            owed,
+            reach: Reach::Until(ts),
+        };
     }
 
     fn close(&mut self, strand: usize) {
@@ -471,6 +602,11 @@ impl fmt::Display for Outcome {
             Outcome::Wait(Some(End::Closed)) => f.write_str("closed"),
             Outcome::Time(time) => write!(f, "{time}"),
             Outcome::Count(n) => write!(f, "{n}"),
+            Outcome::Relisted(relisted) => write!(
+                f,
+                "{} set, {} unchanged, {} deleted, {} refused",
+                relisted.set, relisted.unchanged, relisted.deleted, relisted.refused
+            ),
             Outcome::View(time, records) => {
                 write!(f, "{time}: ")?;
                 Outcome::Records(records.clone()).fmt(f)
@@ -486,7 +622,7 @@ impl fmt::Display for Outcome {
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.op)?;
-        if matches!(self.op, Op::Set(..)) {
+        if self.op.sets() {
             write!(f, " [v{}]", self.value)?;
         }
         if self.outcome != Outcome::Done {
@@ -525,9 +661,7 @@ mod tests {
                     after[..strand].copy_from_slice(&lengths[..strand]);
                 }
                 let op: Op = op.parse().unwrap();
-                if matches!(op, Op::Set(..)) {
-                    value += 1;
-                }
+                value += Value::from(op.sets());
                 Call {
                     op,
                     value,
@@ -712,6 +846,43 @@ mod tests {
             .is_explained()
         );
         assert!(!history(Overwrite, &[&[], writer, &[("iter", only_b)]], true).is_explained());
+    }
+
+    #[test]
+    fn a_relisting_is_the_calls_that_it_stands_for() {
+        let relisted = |set, unchanged, deleted, refused| {
+            Outcome::Relisted(Relisted {
+                set,
+                unchanged,
+                deleted,
+                refused,
+            })
+        };
+        let calls = |then: Outcome, a: Outcome, b: Outcome| {
+            [
+                ("set(a,1)", Flag(true)),
+                ("set(b,3)", Flag(true)),
+                ("s0=sub(b,2)", Done),
+                ("relist_first(a,2)", then),
+                ("get(a)", a),
+                ("get(b)", b),
+                ("global", Outcome::Time(2)),
+            ]
+        };
+        let right = calls(relisted(0, 1, 1, 0), Read(v(1, 1)), Read(None));
+        assert!(history(Overwrite, &[&right], false).is_explained());
+        assert!(!history(Policy::Monotonic, &[&right], false).is_explained());
+        let refused = calls(relisted(0, 1, 0, 1), Read(v(1, 1)), Read(v(2, 3)));
+        assert!(history(Policy::Monotonic, &[&refused], false).is_explained());
+        let set_again = calls(relisted(1, 0, 1, 0), Read(v(1, 2)), Read(None));
+        assert!(!history(Overwrite, &[&set_again], false).is_explained());
+        let cleared = [
+            ("set(a,1)", Flag(true)),
+            ("clear(3)", relisted(0, 0, 1, 0)),
+            ("get(a)", Read(None)),
+            ("clear(3)", relisted(0, 0, 0, 0)),
+        ];
+        assert!(history(Overwrite, &[&cleared], false).is_explained());
     }
 
     #[test]

@@ -51,6 +51,12 @@ pub enum Op {
     DeleteAt(Key, Time),
     /// `update_time`.
     Update(Time),
+    /// `relist` of one pod, with a value of its own.
+    Relist(Key, Time),
+    /// `relist` of one pod, with the value that the program's first set brought.
+    RelistFirst(Key, Time),
+    /// `relist_or_clear` of nothing.
+    Clear(Time),
     /// `close`.
     Close,
     /// Drops the thread's handle on the cache, its last call on it.
@@ -97,6 +103,7 @@ impl Op {
             | Op::Set(k, _)
             | Op::Observe(k, _) => Some(k),
             Op::Delete(k) | Op::DeleteAt(k, _) | Op::Subscribe(_, k, _) => Some(k),
+            Op::Relist(k, _) | Op::RelistFirst(k, _) => Some(k),
             Op::GetNewer(_, k, _) | Op::GetNewerTimed(_, k, _) => Some(k),
             _ => None,
         }
@@ -107,6 +114,7 @@ impl Op {
         match self {
             Op::Try(_, t) | Op::Set(_, t) | Op::Observe(_, t) | Op::DeleteAt(_, t) => Some(t),
             Op::Update(t) | Op::Subscribe(_, _, t) => Some(t),
+            Op::Relist(_, t) | Op::RelistFirst(_, t) | Op::Clear(t) => Some(t),
             Op::GetNewer(_, _, t) | Op::GetNewerTimed(_, _, t) => Some(t),
             _ => None,
         }
@@ -123,6 +131,8 @@ impl Op {
             Op::Observe(_, t) => Op::Observe(to, t),
             Op::Delete(_) => Op::Delete(to),
             Op::DeleteAt(_, t) => Op::DeleteAt(to, t),
+            Op::Relist(_, t) => Op::Relist(to, t),
+            Op::RelistFirst(_, t) => Op::RelistFirst(to, t),
             Op::Subscribe(w, _, t) => Op::Subscribe(w, to, t),
             Op::GetNewer(w, _, t) => Op::GetNewer(w, to, t),
             Op::GetNewerTimed(w, _, t) => Op::GetNewerTimed(w, to, t),
@@ -167,12 +177,20 @@ impl Op {
         self.makes_wait() || self.wait().is_none()
     }
 
+    /// Whether it may bring a value.
+    pub fn sets(self) -> bool {
+        matches!(self, Op::Set(..) | Op::Relist(..) | Op::RelistFirst(..))
+    }
+
+    /// Whether it may remove a record.
+    pub fn deletes(self) -> bool {
+        matches!(self, Op::Delete(_) | Op::DeleteAt(..) | Op::Clear(_))
+            || matches!(self, Op::Relist(..) | Op::RelistFirst(..))
+    }
+
     /// Whether the policy has a say in what it does.
     pub fn heeds_policy(self) -> bool {
-        matches!(
-            self,
-            Op::Set(..) | Op::Observe(..) | Op::Delete(_) | Op::DeleteAt(..) | Op::Update(_)
-        )
+        self.sets() || self.deletes() || matches!(self, Op::Observe(..) | Op::Update(_))
     }
 }
 
@@ -265,6 +283,9 @@ impl fmt::Display for Op {
             Op::Delete(k) => write!(f, "delete({k})"),
             Op::DeleteAt(k, t) => write!(f, "delete_at({k},{t})"),
             Op::Update(t) => write!(f, "update({t})"),
+            Op::Relist(k, t) => write!(f, "relist({k},{t})"),
+            Op::RelistFirst(k, t) => write!(f, "relist_first({k},{t})"),
+            Op::Clear(t) => write!(f, "clear({t})"),
             Op::Close => f.write_str("close"),
             Op::Leave => f.write_str("leave"),
             Op::Subscribe(w, k, t) => write!(f, "{w}=sub({k},{t})"),
@@ -363,6 +384,9 @@ impl FromStr for Op {
             (None, None, "delete") => Op::Delete(key(0)?),
             (None, None, "delete_at") => Op::DeleteAt(key(0)?, number(1)?),
             (None, None, "update") => Op::Update(number(0)?),
+            (None, None, "relist") => Op::Relist(key(0)?, number(1)?),
+            (None, None, "relist_first") => Op::RelistFirst(key(0)?, number(1)?),
+            (None, None, "clear") => Op::Clear(number(0)?),
             (None, None, "close") => Op::Close,
             (None, None, "leave") => Op::Leave,
             (Some(w), None, "sub") => Op::Subscribe(w, key(0)?, number(1)?),
@@ -424,6 +448,7 @@ mod tests {
             "overwrite: [update(2); set(a,3); s0=sub(a,3)] set(a,4); get(a) || s0.wait",
             "monotonic: s0=sub(b,3); s0.poll(0); s0.poll(1); s0.drop || delete_at(a,4) || close",
             "reject-older: s0=newer(a,3) || s1=newer_timed(a,3) || observe(a,4); leave",
+            "overwrite: [set(a,1)] relist(b,2); relist_first(a,3) || clear(4)",
         ] {
             let program: Program = text.parse().unwrap();
             assert_eq!(program.to_string(), text);

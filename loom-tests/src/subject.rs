@@ -234,6 +234,12 @@ impl Drop for Status {
     }
 }
 
+impl PartialEq for Status {
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id()
+    }
+}
+
 impl DefaultFor<Uid> for Status {
     fn default_for(_: &Uid) -> Self {
         Status::new(0)
