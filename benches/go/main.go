@@ -96,10 +96,10 @@ func order(pick string, keys int, sets float64, seed int64) []int {
 	return list
 }
 
-// closed reads and sets as fast as it goes on some goroutines.
-func closed(c *cache, keys []string, threads int, sets float64, pick string, length time.Duration) {
+// closed reads and sets as fast as it goes on some goroutines, of which each does its share of sets.
+func closed(c *cache, keys []string, threads int, share func(thread int) float64, pick string, length time.Duration) {
 	var stop atomic.Bool
-	var count atomic.Uint64
+	var count, setCount atomic.Uint64
 	var lock sync.Mutex
 	gets, setTimes := histogram{}, histogram{}
 	start, done := make(chan struct{}), sync.WaitGroup{}
@@ -108,13 +108,14 @@ func closed(c *cache, keys []string, threads int, sets float64, pick string, len
 		if pick == "own" {
 			own, how = keys[t*len(keys)/threads:(t+1)*len(keys)/threads], "uniform"
 		}
+		sets := share(t)
 		list := order(how, len(own), sets, int64(t))
 		done.Add(1)
 		go func() {
 			defer done.Done()
 			ownGets, ownSets := histogram{}, histogram{}
 			<-start
-			n, now := uint64(0), uint64(1)
+			n, now, set := uint64(0), uint64(1), uint64(0)
 			var sink uint64
 			for !stop.Load() {
 				for turn := 0; turn < timed; turn++ {
@@ -127,6 +128,7 @@ func closed(c *cache, keys []string, threads int, sets float64, pick string, len
 					}
 					if key < 0 {
 						now++
+						set++
 						c.set(own[-key-1], &status{generation: now}, now)
 						if timeIt {
 							ownSets.add(time.Since(begin))
@@ -141,6 +143,7 @@ func closed(c *cache, keys []string, threads int, sets float64, pick string, len
 			}
 			runtime.KeepAlive(sink)
 			count.Add(n)
+			setCount.Add(set)
 			lock.Lock()
 			gets.merge(ownGets)
 			setTimes.merge(ownSets)
@@ -152,7 +155,9 @@ func closed(c *cache, keys []string, threads int, sets float64, pick string, len
 	time.Sleep(length)
 	stop.Store(true)
 	done.Wait()
-	fmt.Fprintf(out, "operations/s %f\n", float64(count.Load())/time.Since(begin).Seconds())
+	seconds := time.Since(begin).Seconds()
+	all, set := float64(count.Load()), float64(setCount.Load())
+	fmt.Fprintf(out, "operations/s %f\nreads/s %f\nsets/s %f\n", all/seconds, (all-set)/seconds, set/seconds)
 	gets.write("get")
 	setTimes.write("set")
 }
@@ -239,7 +244,14 @@ func main() {
 		length := time.Duration(millis) * time.Millisecond
 		switch what {
 		case "closed":
-			closed(c, keys, size, sets, pick, length)
+			closed(c, keys, size, func(int) float64 { return sets }, pick, length)
+		case "one-writer":
+			closed(c, keys, size, func(thread int) float64 {
+				if thread == 0 {
+					return 1
+				}
+				return 0
+			}, pick, length)
 		case "storm":
 			if many[size] == nil {
 				many[size] = filled(uuids(size))

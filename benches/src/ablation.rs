@@ -51,8 +51,8 @@ impl Ablation {
 /// How many other threads live beside the one that is measured.
 const LIVE: [usize; 5] = [0, 8, 64, 256, 512];
 
-/// How many experiments [`cells`] is for the progress bar.
-pub const EXPERIMENTS: usize = LIVE.len() + 2;
+/// How long all of it takes about.
+pub const SECONDS: f64 = 10.0;
 
 fn cells_of<C: Cell>() -> Vec<C> {
     (0..CELLS)
@@ -78,7 +78,6 @@ pub fn cells(runner: &mut Runner) -> Ablation {
         vec![load_case(&epoch), load_case(&arc_swap), load_case(&mutex)],
     );
     ablation.line("read (with an Arc clone)", &samples, NANOS);
-    runner.progress().next();
 
     for threads in LIVE {
         let (ready, over) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
@@ -111,7 +110,6 @@ pub fn cells(runner: &mut Runner) -> Ablation {
             &samples,
             NANOS,
         );
-        runner.progress().next();
     }
 
     const READ: &str = "read";
@@ -128,7 +126,6 @@ pub fn cells(runner: &mut Runner) -> Ablation {
     );
     ablation.line("read beside one writer", &samples, READ);
     ablation.line("write beside one reader", &samples, WRITE);
-    runner.progress().next();
     ablation
 }
 

@@ -109,13 +109,26 @@ const PANEL: u32 = 570;
 const LEGEND: u32 = 300;
 const HEIGHT: u32 = 560;
 
-/// Draws the panels to an SVG file.
+/// How many panels a chart has at most.
+pub const PANELS: usize = 3;
+
+/// Draws the panels to an SVG file: one or two beside their legend, three around it.
 pub fn draw(path: &Path, panels: &[Panel]) -> Drawn {
-    let width = PANEL * panels.len() as u32 + LEGEND;
-    let root = SVGBackend::new(path, (width, HEIGHT)).into_drawing_area();
+    let (width, height) = match panels.len() {
+        few @ 1..PANELS => (PANEL * few as u32 + LEGEND, HEIGHT),
+        _ => (2 * PANEL, 2 * HEIGHT),
+    };
+    let root = SVGBackend::new(path, (width, height)).into_drawing_area();
     root.fill(&WHITE)?;
-    let (left, legend) = root.split_horizontally(width - LEGEND);
-    for (panel, area) in panels.iter().zip(left.split_evenly((1, panels.len()))) {
+    let (areas, legend) = if panels.len() < PANELS {
+        let (left, legend) = root.split_horizontally(width - LEGEND);
+        (left.split_evenly((1, panels.len())), legend)
+    } else {
+        let mut areas = root.split_evenly((2, 2));
+        let legend = areas.pop().expect("four of them");
+        (areas, legend.margin(0, 0, 110, 0))
+    };
+    for (panel, area) in panels.iter().zip(areas) {
         draw_panel(&area, panel)?;
     }
     let mut peers: Vec<&str> = Vec::new();

@@ -153,7 +153,7 @@ impl Order {
 
     /// The next key number.
     #[inline]
-    pub fn next(&mut self) -> usize {
+    pub(crate) fn next(&mut self) -> usize {
         self.next_with_kind().0
     }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use podcache::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::alloc::Count;
 use crate::cells::{Cell, EpochCell};
@@ -32,25 +33,11 @@ pub enum Bound {
     AtLeast(f64),
 }
 
-/// A demand and what was measured.
-#[derive(Debug, Clone)]
-pub struct Row {
-    /// What is divided by what.
-    pub what: &'static str,
-    /// What was demanded.
-    pub bound: Bound,
-    /// What was measured.
-    pub ratio: Ratio,
-    /// The two figures behind the quotient.
-    pub figures: String,
-}
-
-impl Row {
-    /// Whether the median keeps to the bound.
-    pub fn met(&self) -> bool {
-        match self.bound {
-            Bound::AtMost(most) => self.ratio.median <= most,
-            Bound::AtLeast(least) => self.ratio.median >= least,
+impl Bound {
+    fn holds(self, value: f64) -> bool {
+        match self {
+            Self::AtMost(most) => value <= most,
+            Self::AtLeast(least) => value >= least,
         }
     }
 }
@@ -58,11 +45,50 @@ impl Row {
 impl std::fmt::Display for Bound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::AtMost(most) => write!(f, "<= {}", significant(*most)),
-            Self::AtLeast(least) => write!(f, ">= {}", significant(*least)),
+            Self::AtMost(most) => write!(f, "≤ {}", significant(*most)),
+            Self::AtLeast(least) => write!(f, "≥ {}", significant(*least)),
         }
     }
 }
+
+/// A demand and what was measured.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Row {
+    /// What is divided by what.
+    pub what: String,
+    /// The bound that was demanded.
+    pub demanded: String,
+    /// The median of the rounds' quotients.
+    pub measured: f64,
+    /// Their lower quartile.
+    pub low: f64,
+    /// Their upper quartile.
+    pub high: f64,
+    /// The quotient of the two smallest figures.
+    pub of_minima: f64,
+    /// Whether the median keeps to the bound.
+    pub met: bool,
+    /// The two figures behind the quotient.
+    pub figures: String,
+}
+
+impl Row {
+    fn new(what: &str, bound: Bound, ratio: Ratio, figures: String) -> Self {
+        Self {
+            what: what.to_owned(),
+            demanded: bound.to_string(),
+            measured: ratio.median,
+            low: ratio.low,
+            high: ratio.high,
+            of_minima: ratio.of_minima,
+            met: bound.holds(ratio.median),
+            figures,
+        }
+    }
+}
+
+/// The file in which a run leaves its rows.
+pub const ROWS: &str = "quotients.csv";
 
 /// The rows of a run in the making.
 #[derive(Debug, Default)]
@@ -86,45 +112,43 @@ impl Table {
             show(samples.median(over, figure)),
             show(samples.median(under, figure)),
         );
-        self.rows.push(Row {
-            what,
-            bound,
-            ratio: samples.ratio(figure, over, under),
-            figures,
-        });
+        let ratio = samples.ratio(figure, over, under);
+        self.rows.push(Row::new(what, bound, ratio, figures));
     }
 }
 
 type Experiment = fn(&mut Runner, &mut Table);
 
-const EXPERIMENTS: &[(&str, Experiment)] = &[
-    ("reads", reads),
-    ("sets", sets),
-    ("beside a writer", beside_a_writer),
-    ("beside live threads", beside_live_threads),
-    ("update_time", update_time),
-    ("round trip", round_trip),
-    ("eight threads", eight_threads),
-    ("waking tasks", waking_tasks),
-    ("reads during a wake-up", reads_during_wake_up),
-    ("memory", memory),
-    ("growth", growth),
-    ("compressed day", compressed_day),
-    ("beyond the kubelet", beyond_the_kubelet),
+/// What is measured together, with the seconds that it takes about.
+const EXPERIMENTS: &[(&str, f64, Experiment)] = &[
+    ("reads", 2.0, reads),
+    ("sets", 2.0, sets),
+    ("beside a writer", 4.0, beside_a_writer),
+    ("beside live threads", 2.0, beside_live_threads),
+    ("update_time", 3.0, update_time),
+    ("round trip", 6.0, round_trip),
+    ("eight threads", 6.0, eight_threads),
+    ("waking tasks", 3.0, waking_tasks),
+    ("reads during a wake-up", 3.0, reads_during_wake_up),
+    ("memory", 1.0, memory),
+    ("growth", 12.0, growth),
+    ("compressed day", 2.0, compressed_day),
+    ("beyond the kubelet", 2.0, beyond_the_kubelet),
 ];
 
-/// The names of the experiments.
-pub fn experiments() -> impl Iterator<Item = &'static str> {
-    EXPERIMENTS.iter().map(|(name, _)| *name)
+/// The names of the experiments, with the seconds that each takes about.
+pub fn experiments() -> impl Iterator<Item = (&'static str, f64)> {
+    EXPERIMENTS
+        .iter()
+        .map(|&(name, seconds, _)| (name, seconds))
 }
 
 /// Runs the experiments whose name `wanted` accepts.
 pub fn run(runner: &mut Runner, wanted: impl Fn(&str) -> bool) -> Vec<Row> {
     let mut table = Table::default();
-    for (name, experiment) in EXPERIMENTS {
+    for &(name, seconds, experiment) in EXPERIMENTS {
         if wanted(name) {
-            experiment(runner, &mut table);
-            runner.progress().next();
+            runner.experiment(seconds, |runner| experiment(runner, &mut table));
         }
     }
     table.rows
@@ -270,12 +294,12 @@ fn sets(runner: &mut Runner, table: &mut Table) {
     );
 
     let calls = allocations(|| ours.set(&keys[0], Status::new(0), u64::MAX));
-    table.rows.push(Row {
-        what: "allocations per set, a 64th of a collector's bag included",
-        bound: Bound::AtMost(1.02),
-        ratio: Ratio::exact(calls),
-        figures: "counted over 1000 sets".to_owned(),
-    });
+    table.rows.push(Row::new(
+        "allocations per set, a 64th of a collector's bag included",
+        Bound::AtMost(1.02),
+        Ratio::exact(calls),
+        "counted over 1000 sets".to_owned(),
+    ));
 }
 
 /// How long slices with several threads are.
@@ -917,12 +941,12 @@ fn memory(_: &mut Runner, table: &mut Table) {
         }
         map
     });
-    table.rows.push(Row {
-        what: "bytes per key, 100k keys / DashMap<_, Arc<_>>",
-        bound: Bound::AtMost(1.5),
-        ratio: Ratio::exact(ours / dash),
-        figures: format!("{OURS} {ours:.0}, DashMap {dash:.0}; the key's text not counted"),
-    });
+    table.rows.push(Row::new(
+        "bytes per key, 100k keys / DashMap<_, Arc<_>>",
+        Bound::AtMost(1.5),
+        Ratio::exact(ours / dash),
+        format!("{OURS} {ours:.0}, DashMap {dash:.0}; the key's text not counted"),
+    ));
 }
 
 fn growth(runner: &mut Runner, table: &mut Table) {

@@ -5,6 +5,7 @@
 //! is reported, with its quartiles beside it.
 
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Barrier, OnceLock};
 use std::thread;
@@ -123,32 +124,32 @@ impl Samples {
 #[derive(Debug)]
 pub struct Runner {
     /// Scales the number of rounds.
-    pub effort: f64,
-    raw: Option<csv::Writer<std::fs::File>>,
-    progress: Progress,
+    effort: f64,
+    raw: csv::Writer<std::fs::File>,
+    progress: Rc<Progress>,
+    /// What the experiment that goes on is expected to take, in seconds.
+    expected: f64,
 }
 
 impl Runner {
     /// A runner that writes its figures to `raw`.
-    pub fn new(effort: f64, raw: Option<&Path>, progress: Progress) -> anyhow::Result<Self> {
-        let raw = match raw {
-            Some(path) => {
-                let mut raw = csv::Writer::from_path(path)?;
-                raw.write_record(["experiment", "round", "case", "figure", "value"])?;
-                Some(raw)
-            }
-            None => None,
-        };
+    pub fn new(effort: f64, raw: &Path, progress: &Rc<Progress>) -> anyhow::Result<Self> {
+        let mut raw = csv::Writer::from_path(raw)?;
+        raw.write_record(["experiment", "round", "case", "figure", "value"])?;
         Ok(Self {
             effort,
             raw,
-            progress,
+            progress: Rc::clone(progress),
+            expected: 0.0,
         })
     }
 
-    /// How far the run is.
-    pub fn progress(&mut self) -> &mut Progress {
-        &mut self.progress
+    /// Runs an experiment that takes about so many seconds.
+    pub fn experiment<R>(&mut self, seconds: f64, run: impl FnOnce(&mut Self) -> R) -> R {
+        self.expected = seconds * self.effort;
+        let result = run(self);
+        self.progress.next(self.expected);
+        result
     }
 
     /// Runs the cases in turn over `rounds` rounds after one that does not count.
@@ -180,16 +181,16 @@ impl Runner {
             );
             // The first round warms up.
             if round > 0 {
-                if let Some(raw) = &mut self.raw {
-                    for ((case, figure), value) in names.iter().zip(&values) {
-                        let (round, value) = (round.to_string(), format!("{value:.3}"));
-                        raw.write_record([experiment, &round, case, figure, &value])
-                            .expect("the raw figures can be written");
-                    }
+                for ((case, figure), value) in names.iter().zip(&values) {
+                    let (round, value) = (round.to_string(), format!("{value:.3}"));
+                    self.raw
+                        .write_record([experiment, &round, case, figure, &value])
+                        .expect("the raw figures can be written");
                 }
                 samples.push(values);
             }
-            self.progress.step(experiment, round as f64 / rounds as f64);
+            let share = round as f64 / rounds as f64;
+            self.progress.step(experiment, share * self.expected);
         }
         Samples {
             names,

@@ -265,16 +265,34 @@ pub fn available() -> bool {
     version.is_ok_and(|out| out.status.success())
 }
 
-/// Has callgrind count one path; its own output stays in `directory`.
-pub fn count(directory: &Path, peer: &str, operation: &str) -> anyhow::Result<Cost> {
-    let raw = count_raw(directory, peer, operation)?;
-    let empty = count_raw(directory, PEERS[0], NOTHING)?;
-    let per_call = |event: usize| (raw[event] - empty[event]).max(0.0) / FEW_CALLS as f64;
-    Ok(Cost {
-        instructions: per_call(0),
-        locked: per_call(1),
-        allocations: per_call(2),
-    })
+/// How long counting a path takes about.
+pub const SECONDS: f64 = 1.0;
+
+/// Has callgrind count paths; its own output stays in a directory.
+#[derive(Debug)]
+pub struct Counter<'a> {
+    directory: &'a Path,
+    /// What the empty loop costs.
+    empty: [f64; 3],
+}
+
+impl<'a> Counter<'a> {
+    /// Counts the empty loop.
+    pub fn new(directory: &'a Path) -> anyhow::Result<Self> {
+        let empty = count_raw(directory, PEERS[0], NOTHING)?;
+        Ok(Self { directory, empty })
+    }
+
+    /// Counts one path.
+    pub fn path(&self, peer: &str, operation: &str) -> anyhow::Result<Cost> {
+        let raw = count_raw(self.directory, peer, operation)?;
+        let per_call = |event: usize| (raw[event] - self.empty[event]).max(0.0) / FEW_CALLS as f64;
+        Ok(Cost {
+            instructions: per_call(0),
+            locked: per_call(1),
+            allocations: per_call(2),
+        })
+    }
 }
 
 fn count_raw(directory: &Path, peer: &str, operation: &str) -> anyhow::Result<[f64; 3]> {

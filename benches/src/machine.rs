@@ -19,8 +19,12 @@ pub struct Machine {
     pub system: String,
     /// Whether it says that it is a virtual machine.
     pub is_virtual: bool,
+    /// Whose allocator all peers in Rust use.
+    pub allocator: &'static str,
     /// The compiler's version.
     pub compiler: String,
+    /// That of the Go tool, if a peer in Go takes part.
+    pub go: Option<String>,
 }
 
 impl Machine {
@@ -45,9 +49,15 @@ impl Machine {
             ),
             is_virtual: field("flags")
                 .is_some_and(|flags| flags.split(' ').any(|f| f == "hypervisor")),
+            allocator: if cfg!(target_env = "gnu") {
+                "glibc's"
+            } else {
+                "the system's"
+            },
             compiler: compiler
                 .map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned())
                 .unwrap_or_else(|_| "an unknown compiler".to_owned()),
+            go: None,
         }
     }
 }
@@ -57,13 +67,15 @@ impl std::fmt::Display for Machine {
         let kind = if self.is_virtual { " (virtual)" } else { "" };
         write!(
             f,
-            "{}{kind}, {} core{}, {}, {}",
+            "{}{kind}, {} core{}, {}, {} allocator, {}",
             self.processor,
             self.cores,
             if self.cores == 1 { "" } else { "s" },
             self.system,
+            self.allocator,
             self.compiler
-        )
+        )?;
+        self.go.iter().try_for_each(|go| write!(f, ", {go}"))
     }
 }
 
@@ -87,9 +99,10 @@ fn cpu_seconds() -> Option<(f64, f64)> {
     // user, nice, system, irq, softirq, steal
     let all = ticks(&all, &[1, 2, 3, 6, 7, 8])?;
     let own = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name in parentheses may hold spaces; user and system time are the 12th and 13th after it.
+    // The name in parentheses may hold spaces. The 12th to 15th field after it are user and system
+    // time, its own and that of its children (the peer in Go, builds, callgrind) that have ended.
     let own: Vec<_> = own.rsplit_once(')')?.1.split_whitespace().collect();
-    let own = ticks(&own, &[11, 12])?;
+    let own = ticks(&own, &[11, 12, 13, 14])?;
     Some((all / per_second, own / per_second))
 }
 

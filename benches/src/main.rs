@@ -1,42 +1,20 @@
 //! Contention benchmarks of podcache and its peers.
 
-#![allow(
-    unreachable_pub,
-    reason = "a program has no public face: here `pub` is for its modules"
-)]
-
-mod ablation;
-mod alloc;
-mod cells;
-mod chart;
-mod data;
-mod goals;
-mod harness;
-mod instructions;
-mod machine;
-mod mixes;
-mod peers;
-mod progress;
-mod report;
-mod stats;
-mod tasks;
-mod units;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
+use anyhow::ensure;
 use clap::{Parser, Subcommand};
 use regex::Regex;
 
-use crate::harness::Runner;
-use crate::machine::{Machine, Noise};
-use crate::mixes::Scope;
-use crate::progress::Progress;
-use crate::units::significant;
-
-#[global_allocator]
-static ALLOCATOR: alloc::Counting = alloc::Counting;
+use podcache_benches::harness::Runner;
+use podcache_benches::machine::{Machine, Noise};
+use podcache_benches::mixes::Scope;
+use podcache_benches::progress::Progress;
+use podcache_benches::units::{minutes, significant};
+use podcache_benches::{ablation, compare, goals, instructions, mixes, peers, report};
 
 #[derive(Debug, Parser)]
 #[command(about, version)]
@@ -59,7 +37,7 @@ struct Options {
     /// Only what this pattern is found in the name of.
     #[arg(long, global = true)]
     filter: Option<Regex>,
-    /// Writes the charts and the page BENCHMARKS.md at the end.
+    /// Writes the charts, the page BENCHMARKS.md and the goals in README.md at the end.
     #[arg(long, global = true)]
     report: bool,
     /// Rounds, as a multiple of the usual number.
@@ -68,6 +46,9 @@ struct Options {
     /// Where the raw figures go.
     #[arg(long, global = true, default_value = "target/bench")]
     out: PathBuf,
+    /// Where README.md is, and BENCHMARKS.md goes, if not to the repository.
+    #[arg(long, global = true, hide = true)]
+    root: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -76,6 +57,16 @@ enum Command {
     List,
     /// Only what `--report` does, from the figures of the last run.
     Report,
+    /// The quotients of two runs that differ by more than a share.
+    Compare {
+        /// Where the figures of one run went.
+        before: PathBuf,
+        /// And those of another.
+        after: PathBuf,
+        /// In percent.
+        #[arg(long, default_value_t = 15.0)]
+        beyond: f64,
+    },
     /// Every figure that the project demands of itself, as a quotient measured in one run.
     Goals,
     /// Every mix by every peer.
@@ -94,6 +85,52 @@ enum Command {
     },
 }
 
+/// What can be run by itself.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Goals,
+    Mixes,
+    Ablations,
+    Instructions,
+}
+
+impl Part {
+    const ALL: &[Self] = &[
+        Self::Goals,
+        Self::Mixes,
+        Self::Ablations,
+        Self::Instructions,
+    ];
+
+    /// How long it takes about.
+    fn seconds(self, options: &Options) -> f64 {
+        match self {
+            Self::Goals => {
+                let wanted = goals::experiments().filter(|(name, _)| options.wants(name));
+                wanted.map(|(_, seconds)| seconds).sum::<f64>() * options.effort
+            }
+            Self::Mixes => {
+                let wanted = options.experiments();
+                wanted.iter().map(|e| e.seconds).sum::<f64>() * options.effort
+            }
+            Self::Ablations => ablation::SECONDS * options.effort,
+            Self::Instructions => {
+                let wanted = instructions::paths().filter(|path| options.wants_path(*path));
+                wanted.count() as f64 * instructions::SECONDS
+            }
+        }
+    }
+
+    fn run(self, options: &Options, progress: &Rc<Progress>) -> anyhow::Result<()> {
+        match self {
+            Self::Goals => goals(options, progress),
+            Self::Mixes => mixes(options, progress),
+            Self::Ablations => ablations(options, progress),
+            Self::Instructions => instructions(options, progress),
+        }
+    }
+}
+
 impl Options {
     fn scope(&self) -> Scope {
         if self.quick {
@@ -109,64 +146,80 @@ impl Options {
             .is_none_or(|filter| filter.is_match(name))
     }
 
+    fn wants_path(&self, (peer, operation): (&str, &str)) -> bool {
+        self.wants(&format!("{peer}: {operation}"))
+    }
+
     fn experiments(&self) -> Vec<mixes::Experiment> {
         let mut experiments = mixes::experiments(self.scope());
         experiments.retain(|experiment| self.wants(&experiment.name()));
         experiments
     }
 
-    fn runner(&self, name: &str, experiments: usize) -> anyhow::Result<Runner> {
-        let raw = self.out.join(format!("{name}.csv"));
-        Runner::new(self.effort, Some(&raw), Progress::new(experiments))
+    fn runner(&self, part: &str, progress: &Rc<Progress>) -> anyhow::Result<Runner> {
+        let raw = self.out.join(format!("{part}-raw.csv"));
+        Runner::new(self.effort, &raw, progress)
     }
 
-    /// Prints a table, and keeps it for the page.
-    fn keep(&self, file: &str, text: &str, table: &str) -> anyhow::Result<()> {
-        println!("{}", text.trim_end());
-        fs::write(self.out.join(file), table)?;
-        Ok(())
+    /// The command that does this again.
+    fn command(&self) -> String {
+        let scope = if self.quick { "--quick" } else { "--full" };
+        format!("cargo xtask bench {scope} --report")
     }
 }
 
 fn main() -> anyhow::Result<()> {
     let Arguments { options, command } = Arguments::parse();
-    match &command {
+    let parts = match &command {
         Some(Command::Path {
             peer,
             operation,
             calls,
-        }) => {
-            return instructions::run(peer, operation, *calls);
+        }) => return instructions::run(peer, operation, *calls),
+        Some(Command::List) => {
+            list(&options);
+            return Ok(());
         }
-        Some(Command::List) => return list(&options),
         Some(Command::Report) => return report(&options),
-        _ => {}
-    }
+        Some(Command::Compare {
+            before,
+            after,
+            beyond,
+        }) => return compare::print(before, after, *beyond),
+        Some(Command::Goals) => &[Part::Goals][..],
+        Some(Command::Mixes) => &[Part::Mixes],
+        Some(Command::Ablations) => &[Part::Ablations],
+        Some(Command::Instructions) => &[Part::Instructions],
+        None => Part::ALL,
+    };
+    ensure!(
+        !options.report || (command.is_none() && options.filter.is_none()),
+        "a report is of everything: without --filter, and without naming a part"
+    );
     fs::create_dir_all(&options.out)?;
-    let machine = Machine::look();
+    let mut machine = Machine::look();
+    if parts.iter().any(|part| matches!(part, Part::Mixes)) {
+        machine.go = peers::go::build(&options.out)?;
+        if machine.go.is_none() {
+            eprintln!("There is no Go tool here: the peer in Go is left out.");
+        }
+    }
     eprintln!("{machine}");
     let noise = Noise::watch();
-    match command {
-        Some(Command::Goals) => goals(&options)?,
-        Some(Command::Mixes) => mixes(&options)?,
-        Some(Command::Ablations) => ablations(&options)?,
-        Some(Command::Instructions) => instructions(&options)?,
-        Some(Command::Path { .. } | Command::List | Command::Report) => {
-            unreachable!("handled above")
-        }
-        None => {
-            goals(&options)?;
-            mixes(&options)?;
-            ablations(&options)?;
-            instructions(&options)?;
-        }
+    let total = parts.iter().map(|part| part.seconds(&options)).sum();
+    let progress = Rc::new(Progress::new(total));
+    for part in parts {
+        part.run(&options, &progress)?;
     }
+    let took = progress.finish();
     let verdict = noise.to_string();
     eprintln!("{verdict}");
-    fs::write(
-        options.out.join("machine.md"),
-        format!("{machine}. {verdict}\n"),
-    )?;
+    let text = format!(
+        "{machine}.\nThe run took {}. {verdict}\n",
+        minutes(took.as_secs_f64())
+    );
+    fs::write(options.out.join(report::MACHINE), text)?;
+    fs::write(options.out.join(report::COMMAND), options.command())?;
     if options.report {
         report(&options)?;
     }
@@ -174,111 +227,98 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn report(options: &Options) -> anyhow::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let repository = || Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = options.root.clone().unwrap_or_else(repository);
     report::write(&root, &options.out)?;
-    println!("BENCHMARKS.md is written.");
+    println!("BENCHMARKS.md, its charts and the goals in README.md are written.");
     Ok(())
 }
 
-fn list(options: &Options) -> anyhow::Result<()> {
-    for name in goals::experiments().filter(|name| options.wants(name)) {
+fn list(options: &Options) {
+    for (name, _) in goals::experiments().filter(|(name, _)| options.wants(name)) {
         println!("goals: {name}");
     }
     for experiment in options.experiments() {
         println!("mixes: {}", experiment.name());
     }
-    Ok(())
+    for path in instructions::paths().filter(|path| options.wants_path(*path)) {
+        println!("instructions: {}: {}", path.0, path.1);
+    }
 }
 
-fn goals(options: &Options) -> anyhow::Result<()> {
-    let count = goals::experiments()
-        .filter(|name| options.wants(name))
-        .count();
-    let mut runner = options.runner("goals", count)?;
+fn goals(options: &Options, progress: &Rc<Progress>) -> anyhow::Result<()> {
+    let mut runner = options.runner("goals", progress)?;
     let rows = goals::run(&mut runner, |name| options.wants(name));
-    runner.progress().finish();
+    let mut kept = csv::Writer::from_path(options.out.join(goals::ROWS))?;
     let mut text = format!(
-        "{:<68} {:>8} {:>8} {:>16} {:>8}  {:<4} figures (medians)\n",
+        "{:<72} {:>8} {:>8} {:>16} {:>8}  {:<4} figures (medians)\n",
         "what", "goal", "median", "quartiles", "minima", "met",
     );
-    let mut table = "Quotients of figures that were measured in turn, in one run.\n\n\
-        | what | goal | median | quartiles | met | figures (medians) |\n|---|--:|--:|--:|---|---|\n"
-        .to_owned();
     for row in &rows {
-        let ratio = row.ratio;
-        let (bound, median) = (row.bound.to_string(), significant(ratio.median));
-        let quartiles = format!("{} .. {}", significant(ratio.low), significant(ratio.high));
-        let met = if row.met() { "yes" } else { "NO" };
+        kept.serialize(row)?;
+        let quartiles = format!("{} .. {}", significant(row.low), significant(row.high));
         writeln!(
             text,
-            "{:<68} {bound:>8} {median:>8} {quartiles:>16} {:>8}  {met:<4} {}",
+            "{:<72} {:>8} {:>8} {quartiles:>16} {:>8}  {:<4} {}",
             row.what,
-            significant(ratio.of_minima),
+            row.demanded,
+            significant(row.measured),
+            significant(row.of_minima),
+            if row.met { "yes" } else { "NO" },
             row.figures,
         )?;
-        let bound = bound.replace("<=", "≤").replace(">=", "≥");
-        let met = if row.met() { "yes" } else { "**no**" };
-        let (what, figures) = (
-            row.what.replace('<', "\\<"),
-            row.figures.replace('<', "\\<"),
-        );
-        writeln!(
-            table,
-            "| {what} | {bound} | {median} | {quartiles} | {met} | {figures} |"
-        )?;
     }
-    let met = rows.iter().filter(|row| row.met()).count();
-    writeln!(text, "{met} of {} met", rows.len())?;
-    writeln!(table, "\n{met} of {} are met.", rows.len())?;
-    options.keep("goals.md", &text, &table)
-}
-
-fn mixes(options: &Options) -> anyhow::Result<()> {
-    if !peers::go::build(&options.out)? {
-        eprintln!("There is no Go tool here: the peer in Go is left out.");
-    }
-    let experiments = options.experiments();
-    let mut runner = options.runner("mixes", experiments.len())?;
-    mixes::run(&mut runner, &experiments, options.scope(), &options.out)?;
-    runner.progress().finish();
+    let met = rows.iter().filter(|row| row.met).count();
+    progress.print(&format!("{text}{met} of {} met", rows.len()));
+    kept.flush()?;
     Ok(())
 }
 
-fn ablations(options: &Options) -> anyhow::Result<()> {
-    let mut runner = options.runner("ablations", ablation::EXPERIMENTS)?;
-    let ablation = ablation::cells(&mut runner);
-    runner.progress().finish();
-    options.keep("ablations.md", &ablation.to_string(), &ablation.markdown())
+fn mixes(options: &Options, progress: &Rc<Progress>) -> anyhow::Result<()> {
+    let experiments = options.experiments();
+    let mut runner = options.runner("mixes", progress)?;
+    mixes::run(&mut runner, &experiments, options.scope(), &options.out)
 }
 
-fn instructions(options: &Options) -> anyhow::Result<()> {
+fn ablations(options: &Options, progress: &Rc<Progress>) -> anyhow::Result<()> {
+    let mut runner = options.runner("ablations", progress)?;
+    let ablation = ablation::cells(&mut runner);
+    progress.print(&ablation.to_string());
+    fs::write(options.out.join(report::ABLATIONS), ablation.markdown())?;
+    Ok(())
+}
+
+fn instructions(options: &Options, progress: &Rc<Progress>) -> anyhow::Result<()> {
     if !instructions::available() {
-        println!("Instructions are not counted: there is no valgrind here.");
+        progress.print("Instructions are not counted: there is no valgrind here.");
         return Ok(());
     }
     let mut text = format!(
         "{:<28} {:<28} {:>13} {:>8} {:>12}\n",
         "peer", "operation", "instructions", "locked", "allocations"
     );
-    let mut table = "Per call, on one thread, after warming up.\n\n\
-        | peer | operation | instructions | locked ones | allocations |\n|---|---|--:|--:|--:|\n"
+    let mut table = "| peer | operation | instructions | locked ones | allocations |\n\
+        |---|---|--:|--:|--:|\n"
         .to_owned();
-    for (peer, operation) in instructions::paths() {
-        if !options.wants(&format!("{peer}: {operation}")) {
-            continue;
-        }
-        let cost = instructions::count(&options.out, peer, operation)?;
+    let count = instructions::Counter::new(&options.out)?;
+    for path in instructions::paths().filter(|path| options.wants_path(*path)) {
+        let (peer, operation) = path;
+        let cost = count.path(peer, operation)?;
+        progress.next(instructions::SECONDS);
+        progress.step("counting instructions", 0.0);
         let [instructions, locked, allocations] =
             [cost.instructions, cost.locked, cost.allocations];
         writeln!(
             text,
             "{peer:<28} {operation:<28} {instructions:>13.0} {locked:>8.2} {allocations:>12.2}"
         )?;
-        let peer = peer.replace('<', "\\<");
+        let peer = report::code(peer);
         writeln!(
             table,
             "| {peer} | {operation} | {instructions:.0} | {locked:.1} | {allocations:.1} |"
         )?;
     }
-    options.keep("instructions.md", &text, &table)
+    progress.print(text.trim_end());
+    fs::write(options.out.join(report::INSTRUCTIONS), table)?;
+    Ok(())
 }

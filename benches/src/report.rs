@@ -9,20 +9,28 @@ use anyhow::Context;
 use serde::Deserialize;
 
 use crate::chart::{self, Panel, Series};
-use crate::mixes;
 use crate::units::{bytes, rate, significant, time};
+use crate::{goals, mixes, readme};
 
 /// A line of [`mixes::FIGURES`].
 #[derive(Debug, Clone, Deserialize)]
-struct Figure {
-    mix: String,
-    axis: String,
-    size: usize,
-    peer: String,
-    figure: String,
-    median: f64,
-    q1: f64,
-    q3: f64,
+pub struct Figure {
+    /// The mix.
+    pub mix: String,
+    /// What `size` counts.
+    pub axis: String,
+    /// Threads, waiters, pods or keys.
+    pub size: usize,
+    /// By whom.
+    pub peer: String,
+    /// What was measured.
+    pub figure: String,
+    /// Of the rounds.
+    pub median: f64,
+    /// Their lower quartile.
+    pub q1: f64,
+    /// Their upper quartile.
+    pub q3: f64,
 }
 
 /// A line of [`mixes::LATENCIES`].
@@ -39,20 +47,36 @@ struct Latency {
     max: f64,
 }
 
-fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> anyhow::Result<Vec<T>> {
+/// Reads what a run left.
+pub fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> anyhow::Result<Vec<T>> {
     let mut reader = csv::Reader::from_path(path)
-        .with_context(|| format!("there is no {}: run the mixes first", path.display()))?;
+        .with_context(|| format!("there is no {}: a run leaves it", path.display()))?;
     Ok(reader.deserialize().collect::<Result<_, _>>()?)
 }
 
-const OURS: &str = "podcache";
-const ONE_LOCK: &str = "one lock (std)";
+/// The peer that all this is about...
+pub const OURS: &str = "podcache";
+/// ... and the design that it is compared with.
+pub const ONE_LOCK: &str = "one lock (std)";
+
+/// Where a run leaves what it was run on,
+pub const MACHINE: &str = "machine.md";
+/// by which command,
+pub const COMMAND: &str = "command.txt";
+/// and the tables of what is not a mix.
+pub const ABLATIONS: &str = "ablations.md";
+/// As above.
+pub const INSTRUCTIONS: &str = "instructions.md";
 
 /// What is written beside the figures of a mix.
 fn about(mix: &str) -> &'static str {
     match mix {
         "get" => {
             "Every thread reads keys in random order. The maps that cannot wait are shown as limits."
+        }
+        "get beside one writer" => {
+            "One thread sets keys in random order, all others read them, as fast as they go. A lock that \
+             lets readers pass first makes up for its reads with sets: see both tables."
         }
         "get 99.9 %, set 0.1 %" | "get 90 %, set 10 %" | "get 50 %, set 50 %" => {
             "Every thread reads and sets keys in random order."
@@ -271,7 +295,7 @@ fn sentence_case(text: &str) -> String {
 }
 
 /// Names with angle brackets as code.
-fn code(peer: &str) -> String {
+pub fn code(peer: &str) -> String {
     if peer.contains('<') {
         format!("`{peer}`")
     } else {
@@ -381,8 +405,16 @@ pub fn write(root: &Path, out: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(&charts)?;
 
     let mut page = String::from(METHOD);
-    section(&mut page, out, "machine.md", "Machine")?;
-    section(&mut page, out, "goals.md", "Goals")?;
+    let kept = |file: &str| fs::read_to_string(out.join(file)).unwrap_or_default();
+    let machine = kept(MACHINE);
+    section(&mut page, "Machine", &machine);
+    let rows: Vec<goals::Row> = read(&out.join(goals::ROWS))?;
+    let goals = format!(
+        "Quotients of figures that were measured in turn.\n\n{}\n{}",
+        readme::table(&rows),
+        readme::losses(&rows)
+    );
+    section(&mut page, "Goals", &goals);
     page.push_str("\n## Mixes\n");
     for (mix, rows) in grouped(&figures, |f| &f.mix) {
         let axis = rows[0].axis.as_str();
@@ -413,7 +445,7 @@ pub fn write(root: &Path, out: &Path) -> anyhow::Result<()> {
         );
         let panels: Vec<_> = views
             .iter()
-            .take(2)
+            .take(chart::PANELS)
             .map(|(what, all)| panel(what, axis, all))
             .collect();
         let file = format!("{}.svg", slug(mix));
@@ -441,18 +473,22 @@ pub fn write(root: &Path, out: &Path) -> anyhow::Result<()> {
             );
         }
     }
-    section(&mut page, out, "ablations.md", "Ablations")?;
-    section(&mut page, out, "instructions.md", "Instructions")?;
+    section(&mut page, "Ablations", &kept(ABLATIONS));
+    let counts = kept(INSTRUCTIONS);
+    if !counts.is_empty() {
+        let text = format!("Per call, on one thread, after warming up.\n\n{counts}");
+        section(&mut page, "Instructions", &text);
+    }
     fs::write(root.join("BENCHMARKS.md"), page)?;
-    Ok(())
+    let command = kept(COMMAND);
+    readme::update(&root.join("README.md"), &rows, &machine, command.trim())
 }
 
-/// Puts in what another command left, if it was run.
-fn section(page: &mut String, out: &Path, file: &str, title: &str) -> anyhow::Result<()> {
-    if let Ok(text) = fs::read_to_string(out.join(file)) {
-        write!(page, "\n## {title}\n\n{}\n", text.trim_end())?;
+/// Puts in a section, if there is something to say.
+fn section(page: &mut String, title: &str, text: &str) {
+    if !text.is_empty() {
+        let _ = write!(page, "\n## {title}\n\n{}\n", text.trim_end());
     }
-    Ok(())
 }
 
 const METHOD: &str = "\

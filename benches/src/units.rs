@@ -36,3 +36,12 @@ pub fn bytes(bytes: f64) -> String {
         _ => format!("{:.1} MB", bytes / 1e6),
     }
 }
+
+/// Seconds as minutes, if that reads better.
+pub fn minutes(seconds: f64) -> String {
+    if seconds < 90.0 {
+        format!("{seconds:.0} s")
+    } else {
+        format!("{:.0} min", seconds / 60.0)
+    }
+}

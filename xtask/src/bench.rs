@@ -19,9 +19,18 @@ pub(crate) struct Args {
     /// Only what this pattern is found in the name of.
     #[arg(long, value_name = "PATTERN")]
     filter: Option<String>,
-    /// Write the charts and the page BENCHMARKS.md at the end.
+    /// Write the charts, the page BENCHMARKS.md and the goals in README.md at the end.
     #[arg(long)]
     report: bool,
+    /// Rounds, as a multiple of the usual number.
+    #[arg(long, value_name = "FACTOR")]
+    effort: Option<String>,
+    /// Where the raw figures go [default: target/bench].
+    #[arg(long, value_name = "DIRECTORY")]
+    out: Option<String>,
+    /// Instead of a run: which quotients of two earlier ones differ by more than 15 %.
+    #[arg(long, num_args = 2, value_names = ["DIRECTORY", "DIRECTORY"])]
+    compare: Option<Vec<String>>,
     /// Only a part: goals, mixes, ablations, instructions, list, or report (from the last run).
     part: Option<String>,
 }
@@ -41,8 +50,17 @@ pub(crate) fn run(args: Args) -> Verdict {
             bench.arg(flag);
         }
     }
-    if let Some(filter) = &args.filter {
-        bench.args(["--filter", filter]);
+    for (option, value) in [
+        ("--filter", args.filter),
+        ("--effort", args.effort),
+        ("--out", args.out),
+    ] {
+        if let Some(value) = value {
+            bench.args([option, &value]);
+        }
+    }
+    if let Some(runs) = args.compare {
+        bench.arg("compare").args(runs);
     }
     bench.args(&args.part);
     Ok(bench.status().context("cargo does not start")?.success())

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use super::{Experiment, Scope, Subject, closed, every_peer, filled, note, slice_length};
+use super::{Experiment, Scope, Subject, closed, every_peer, filled, note, seconds, slice_length};
 use crate::data::{KEYS, Key, Order, Pick, Status, uuids};
 use crate::harness::{Member, Run, together};
 use crate::peers::Peer;
@@ -34,7 +34,8 @@ pub(super) fn experiments(scope: Scope) -> Vec<Experiment> {
         .flat_map(|mix| closed::threads(scope).iter().map(move |&n| (mix, n)));
     every
         .map(|((name, churn), threads)| {
-            Experiment::new(name, "threads", threads, move |bench| {
+            let seconds = seconds(slice_length(threads, scope), scope);
+            Experiment::new(name, "threads", threads, seconds, move |bench| {
                 let keys: Arc<[Key]> = uuids(KEYS).into();
                 bench.run(
                     FIGURES,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-use super::{Experiment, Scope, Subject, every_peer, filled, note};
+use super::{Experiment, Scope, Subject, every_peer, filled, note, seconds};
 use crate::data::{Key, Order, Pick, Status, uuids};
 use crate::peers::{Peer, Snapshot, go};
 use crate::stats::histogram;
@@ -23,23 +23,31 @@ const CHANGED: usize = 10;
 
 pub(super) fn experiments(scope: Scope) -> Vec<Experiment> {
     let compressed = |&pods: &usize| {
-        Experiment::new("kubelet day, compressed", "pods", pods, move |bench| {
-            let keys: Arc<[Key]> = uuids(pods).into();
-            let mut subjects = every_peer!(compressed(&keys, scope));
-            if let Some(go) = go::start() {
-                subjects.push(Subject::new(go::NAME, move |_| {
-                    let answer = go.lock().ask("day", pods, 0.0, "", day_length(scope));
-                    vec![answer.expect("the Go peer answers").figures[RELISTS]]
-                }));
-            }
-            bench.run(&[RELISTS], subjects);
-        })
+        let seconds = seconds(day_length(scope), scope);
+        Experiment::new(
+            "kubelet day, compressed",
+            "pods",
+            pods,
+            seconds,
+            move |bench| {
+                let keys: Arc<[Key]> = uuids(pods).into();
+                let mut subjects = every_peer!(compressed(&keys, scope));
+                if let Some(go) = go::start() {
+                    subjects.push(Subject::new(go::NAME, move |_| {
+                        let answer = go.lock().ask("day", pods, 0.0, "", day_length(scope));
+                        vec![answer.expect("the Go peer answers").figures[RELISTS]]
+                    }));
+                }
+                bench.run(&[RELISTS], subjects);
+            },
+        )
     };
     let paced = |&pods: &usize| {
         Experiment::new(
             "kubelet day, 20 relists a second",
             "pods",
             pods,
+            seconds(RELIST_PERIOD * relists(scope), scope),
             move |bench| {
                 let keys: Arc<[Key]> = uuids(pods).into();
                 bench.run_rounds(5, &["gets/s"], every_peer!(paced(&keys, scope)));
@@ -54,6 +62,12 @@ pub(super) fn experiments(scope: Scope) -> Vec<Experiment> {
 }
 
 const RELISTS: &str = "relists/s";
+
+/// How far relists are apart when they are paced, and how many there are in a slice.
+const RELIST_PERIOD: Duration = Duration::from_millis(50);
+fn relists(scope: Scope) -> u32 {
+    scope.pick(3, 6)
+}
 
 fn day_length(scope: Scope) -> Duration {
     Duration::from_millis(scope.pick(30, 100))
@@ -171,10 +185,8 @@ pub fn compressed<P: Peer>(keys: &Arc<[Key]>, scope: Scope) -> Subject<'static> 
 }
 
 /// A relist every 50 ms, while somebody reads: a get every 100 us, timed from when it should begin.
-fn paced<P: Peer>(keys: &Arc<[Key]>, scope: Scope) -> Subject<'static> {
-    const PERIOD: Duration = Duration::from_millis(50);
+fn paced<P: Peer>(keys: &Arc<[Key]>, level: Scope) -> Subject<'static> {
     const GETS: Duration = Duration::from_micros(100);
-    let relists = scope.pick(3, 10);
     let mut node = Node::<P>::new(keys);
     Subject::new(P::NAME, move |latencies| {
         let over = AtomicBool::new(false);
@@ -195,9 +207,9 @@ fn paced<P: Peer>(keys: &Arc<[Key]>, scope: Scope) -> Subject<'static> {
                 (times, rate)
             });
             let mut intended = Instant::now();
-            for _ in 0..relists {
+            for _ in 0..relists(level) {
                 node.relist();
-                intended += PERIOD;
+                intended += RELIST_PERIOD;
                 thread::sleep(intended.saturating_duration_since(Instant::now()));
             }
             node.wait_for_workers();

@@ -11,19 +11,25 @@ use crate::peers::{CopyOnWrite, Peer};
 
 pub(super) fn experiments(scope: Scope) -> Vec<Experiment> {
     let memory = |&count: &usize| {
-        Experiment::new("memory", "keys", count, move |bench| {
+        Experiment::new("memory", "keys", count, count as f64 * 2e-5, move |bench| {
             let keys = uuids(count);
             let _ = every_peer!(measure(bench, &keys));
         })
     };
     let growth = |&count: &usize| {
-        Experiment::new("growth", "keys", count, move |bench| {
-            let keys = uuids(count);
-            // To copy the map for each key would take for ever.
-            let mut subjects = every_peer!(grow(&keys));
-            subjects.retain(|subject| subject.name != CopyOnWrite::NAME);
-            bench.run_rounds(3, &["ns per key"], subjects);
-        })
+        Experiment::new(
+            "growth",
+            "keys",
+            count,
+            count as f64 * 2.5e-5,
+            move |bench| {
+                let keys = uuids(count);
+                // To copy the map for each key would take for ever.
+                let mut subjects = every_peer!(grow(&keys));
+                subjects.retain(|subject| subject.name != CopyOnWrite::NAME);
+                bench.run_rounds(3, &["ns per key"], subjects);
+            },
+        )
     };
     let sizes = scope.pick(&[1_000, 10_000][..], &[1_000, 10_000, 100_000]);
     let growths = scope.pick(&[100_000][..], &[10_000, 100_000, 1_000_000]);

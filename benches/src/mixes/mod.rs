@@ -48,6 +48,8 @@ pub struct Experiment {
     pub axis: &'static str,
     /// Threads, waiters, pods or keys.
     pub size: usize,
+    /// How long it takes about.
+    pub seconds: f64,
     run: Box<dyn Fn(&mut Bench<'_>)>,
 }
 
@@ -62,12 +64,14 @@ impl Experiment {
         mix: &'static str,
         axis: &'static str,
         size: usize,
+        seconds: f64,
         run: impl Fn(&mut Bench<'_>) + 'static,
     ) -> Self {
         Self {
             mix,
             axis,
             size,
+            seconds,
             run: Box::new(run),
         }
     }
@@ -97,6 +101,7 @@ pub fn experiments(scope: Scope) -> Vec<Experiment> {
 type ByOperation = BTreeMap<&'static str, Histogram<u64>>;
 
 /// What an experiment runs with.
+#[derive(Debug)]
 pub struct Bench<'a> {
     runner: &'a mut Runner,
     tables: &'a mut Tables,
@@ -197,6 +202,14 @@ pub struct Subject<'a> {
     slice: Slice<'a>,
 }
 
+impl std::fmt::Debug for Subject<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Subject")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'a> Subject<'a> {
     fn new(name: &'static str, slice: impl FnMut(&mut ByOperation) -> Vec<f64> + 'a) -> Self {
         Self {
@@ -222,6 +235,12 @@ fn note(latencies: &mut ByOperation, operation: &'static str, times: &Histogram<
 /// How long a slice with so many threads is: long enough that the scheduler goes round them.
 fn slice_length(threads: usize, scope: Scope) -> Duration {
     Duration::from_millis(scope.pick(10, 20).max(3 * threads as u64 / 2))
+}
+
+/// What slices of this length take about in seconds, by all peers over all rounds.
+fn seconds(slice: Duration, scope: Scope) -> f64 {
+    const PEERS: usize = 9;
+    (slice.as_secs_f64() + 0.002) * (PEERS * (scope.rounds() + 1)) as f64
 }
 
 /// The files that charts and tables are made from.
@@ -255,18 +274,19 @@ pub fn run(
         .latencies
         .write_record(head.iter().chain(&latencies))?;
     for experiment in experiments {
-        let mut bench = Bench {
-            runner,
-            tables: &mut tables,
-            scope,
-            mix: experiment.mix,
-            axis: experiment.axis,
-            size: experiment.size,
-        };
-        (experiment.run)(&mut bench);
+        let tables = &mut tables;
+        runner.experiment(experiment.seconds, |runner| {
+            (experiment.run)(&mut Bench {
+                runner,
+                tables,
+                scope,
+                mix: experiment.mix,
+                axis: experiment.axis,
+                size: experiment.size,
+            });
+        });
         tables.figures.flush()?;
         tables.latencies.flush()?;
-        runner.progress().next();
     }
     Ok(())
 }

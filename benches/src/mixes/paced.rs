@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use super::{Experiment, Scope, Subject, every_peer, filled, note};
+use super::{Experiment, Scope, Subject, every_peer, filled, note, seconds};
 use crate::data::{KEYS, Key, Order, Pick, Status, uuids};
 use crate::harness::{Member, Run, together};
 use crate::peers::{Peer, Snapshot};
@@ -26,7 +26,8 @@ const PERIOD: Duration = Duration::from_millis(1);
 pub(super) fn experiments(scope: Scope) -> Vec<Experiment> {
     let threads = scope.pick(&[8][..], &[2, 8, 16, 64]);
     let experiment = |&threads: &usize| {
-        Experiment::new("paced bursts", "threads", threads, move |bench| {
+        let seconds = seconds(slice_length(scope), scope);
+        Experiment::new("paced bursts", "threads", threads, seconds, move |bench| {
             let keys: Arc<[Key]> = uuids(KEYS).into();
             let mut subjects = every_peer!(subject(&keys, threads, scope));
             subjects.push(pace_alone(threads, scope));
@@ -34,6 +35,10 @@ pub(super) fn experiments(scope: Scope) -> Vec<Experiment> {
         })
     };
     threads.iter().map(experiment).collect()
+}
+
+fn slice_length(scope: Scope) -> Duration {
+    Duration::from_millis(scope.pick(50, 150))
 }
 
 /// What a thread did.
@@ -76,8 +81,7 @@ fn slice(
         let members = (0..threads)
             .map(|at| -> Member<'_, Done> { member(at) })
             .collect();
-        let length = Duration::from_millis(scope.pick(50, 200));
-        let done = together(length, members);
+        let done = together(slice_length(scope), members);
         let mut count = 0;
         for thread in &done.results {
             count += thread.count;

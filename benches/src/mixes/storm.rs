@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Experiment, Scope, Subject, every_peer, filled};
+use super::{Experiment, Scope, Subject, every_peer, filled, seconds};
 use crate::data::{Key, uuids};
 use crate::peers::{Peer, go};
 use crate::tasks;
@@ -16,7 +16,9 @@ const FIGURES: &[&str] = &["call ns", "all ns"];
 
 pub(super) fn experiments(scope: Scope) -> Vec<Experiment> {
     let some = |count| {
-        Experiment::new("wake tasks", "waiters", count, move |bench| {
+        let length = Duration::from_micros(5 * count as u64);
+        let seconds = seconds(length, scope);
+        Experiment::new("wake tasks", "waiters", count, seconds, move |bench| {
             let keys: Arc<[Key]> = uuids(count).into();
             let mut subjects = every_peer!(of_tasks(&keys));
             let runtime = tasks::runtime();
@@ -34,7 +36,9 @@ pub(super) fn experiments(scope: Scope) -> Vec<Experiment> {
         })
     };
     let threads = |count| {
-        Experiment::new("wake threads", "waiters", count, move |bench| {
+        let length = Duration::from_micros(25_000 + 60 * count as u64);
+        let seconds = seconds(length, scope);
+        Experiment::new("wake threads", "waiters", count, seconds, move |bench| {
             let keys: Arc<[Key]> = uuids(count).into();
             bench.run_rounds(5, FIGURES, every_peer!(of_threads(&keys)));
         })

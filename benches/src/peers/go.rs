@@ -35,18 +35,15 @@ pub struct Answer {
 
 static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
 
-/// Builds the peer into `directory`, if there is a Go tool; `GO` names another than the one that is
-/// found first.
-pub fn build(directory: &Path) -> anyhow::Result<bool> {
+/// Builds the peer into `directory`, if there is a Go tool, and gives the tool's version; `GO` names
+/// another than the one that is found first.
+pub fn build(directory: &Path) -> anyhow::Result<Option<String>> {
     let tool = std::env::var_os("GO").unwrap_or_else(|| "go".into());
-    let found = Command::new(&tool)
-        .arg("version")
-        .output()
-        .is_ok_and(|out| out.status.success());
-    if !found {
+    let version = Command::new(&tool).arg("version").output();
+    let Some(version) = version.ok().filter(|out| out.status.success()) else {
         let _ = PROGRAM.set(None);
-        return Ok(false);
-    }
+        return Ok(None);
+    };
     let program = std::path::absolute(directory)?.join("one-lock-go");
     let status = Command::new(&tool)
         .args(["build", "-o"])
@@ -58,7 +55,8 @@ pub fn build(directory: &Path) -> anyhow::Result<bool> {
         .status()?;
     ensure!(status.success(), "the Go peer could not be built");
     let _ = PROGRAM.set(Some(program));
-    Ok(true)
+    let version = String::from_utf8_lossy(&version.stdout);
+    Ok(version.split_whitespace().nth(2).map(str::to_owned))
 }
 
 /// A fresh process of the peer, if it was built.

@@ -6,7 +6,7 @@ use super::{Peer, Snapshot};
 use crate::data::{Hasher, Key, Status};
 
 /// podcache.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Ours(
     /// The cache, for what the trait does not name.
     pub Cache<Key, Status, Hasher>,
