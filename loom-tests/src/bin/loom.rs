@@ -156,7 +156,8 @@ fn explore(job: &Job) {
     builder.checkpoint_file = job.checkpoint.clone();
     builder.max_permutations = job.limit;
     // Also how often loom looks whether it is to give up.
-    builder.checkpoint_interval = job.interval.unwrap_or(250);
+    let often = if job.seconds.is_some() { 50 } else { 250 };
+    builder.checkpoint_interval = job.interval.unwrap_or(often);
     builder.location = true;
     builder.log = job.log;
 

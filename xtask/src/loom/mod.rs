@@ -1,5 +1,7 @@
 //! `cargo xtask loom`: small programs, explored to their end.
 
+mod budget;
+mod journal;
 mod mutants;
 mod page;
 mod report;
@@ -7,14 +9,17 @@ mod sites;
 mod steps;
 mod worker;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 use anyhow::ensure;
 
 use crate::Verdict;
 use crate::cargo::{Build, processors, root, target_dir};
+use budget::Budget;
+use journal::Journal;
 use report::{Screen, Tally};
-use worker::{Event, Model, Worker, explore_all, list};
+use worker::{Event, Model, Report, Worker, explore_all, list};
 
 /// Explore small programs exhaustively under loom.
 ///
@@ -24,7 +29,7 @@ use worker::{Event, Model, Worker, explore_all, list};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Everything: all pairs, all programs of two calls against one, the real collector at three
-    /// preemptions; of each program the first 50,000 executions. Hours.
+    /// preemptions; of each program the first 50,000 executions. A day, or as `--minutes` says.
     #[arg(long)]
     deep: bool,
     /// Weaken every ordering, remove every fence and every step of the protocol, one at a time, and
@@ -61,12 +66,24 @@ pub(crate) struct Args {
     /// One JSON object per model, nothing else.
     #[arg(long)]
     json: bool,
-    /// Keep what came of the run, for the page of the docs.
+    /// Keep what came of the run, for the page of the docs; each program or mutant as it ends.
     #[arg(long)]
     record: bool,
+    /// Leave out what an earlier run with `--record` of the same sources has done.
+    #[arg(long)]
+    resume: bool,
+    /// Be done in about so long: each program gets a share of the time that is left.
+    #[arg(long, value_name = "MINUTES", conflicts_with = "mutants")]
+    minutes: Option<f64>,
+    /// Explore so many of each set, picked at random, and say how long all of them would take.
+    #[arg(long, value_name = "N", conflicts_with_all = ["mutants", "record", "minutes"])]
+    estimate: Option<usize>,
     /// Write the tables of the docs from what was kept.
-    #[arg(long, exclusive = true)]
+    #[arg(long, conflicts_with_all = ["deep", "mutants", "set", "program", "record"])]
     page: bool,
+    /// With `--page`: write nothing, but say whether the tables are as they would be written.
+    #[arg(long, requires = "page")]
+    check: bool,
     /// Give up on a program after so many executions, whatever the set says.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -124,14 +141,25 @@ impl Mode {
 const QUICK: &[(&str, Mode)] = &[("quick", Mode::StandIn), ("quick-freeing", Mode::Epoch)];
 const DEEP: &[(&str, Mode)] = &[
     ("chosen", Mode::StandIn),
+    ("resizing", Mode::StandIn),
+    ("freeing", Mode::Epoch),
+    ("index", Mode::StandIn),
+    ("index-freeing", Mode::Epoch),
     ("pairs", Mode::StandIn),
     ("pairs-two-keys", Mode::StandIn),
-    ("resizing", Mode::StandIn),
-    ("index", Mode::StandIn),
     ("two-and-one", Mode::StandIn),
-    ("freeing", Mode::Epoch),
-    ("index-freeing", Mode::Epoch),
 ];
+
+/// How much longer than another a program of a set may take of the time that there is.
+fn weight(set: &str) -> f64 {
+    match set {
+        "index" | "index-freeing" => 100.0,
+        "chosen" | "freeing" => 40.0,
+        "resizing" => 20.0,
+        "pairs" | "pairs-two-keys" => 2.0,
+        _ => 1.0,
+    }
+}
 
 /// Where the deep run gives up on a program, unless `--limit` says otherwise.
 const DEEP_LIMIT: usize = 50_000;
@@ -142,7 +170,7 @@ pub(crate) fn run(args: Args) -> Verdict {
         "zero of nothing is nothing"
     );
     if args.page {
-        return page::write(&mutants::copy()?);
+        return page::write(&mutants::copy()?, args.check);
     }
     if args.mutants {
         return mutants::run(&args);
@@ -160,8 +188,7 @@ pub(crate) fn run(args: Args) -> Verdict {
         (true, true) => DEEP,
         (true, false) => QUICK,
     };
-    let mut all_right = true;
-    let mut tallies = Vec::new();
+    let mut runs = Vec::new();
     for (set, mode) in sets {
         let binary = mode.build()?;
         let mut models = args.choose(list(&binary, set)?);
@@ -169,18 +196,59 @@ pub(crate) fn run(args: Args) -> Verdict {
             models
                 .iter_mut()
                 .for_each(|model| _ = model.limit.get_or_insert(DEEP_LIMIT));
+            // So that the part that is done says how long the rest takes.
+            shuffle(&mut models);
         }
-        if args.list {
-            models
-                .iter()
-                .for_each(|model| println!("{} [{}]", model.program, model.bound()));
-            continue;
+        runs.push((*set, *mode, binary, models));
+    }
+    if args.list {
+        for model in runs.iter().flat_map(|(.., models)| models) {
+            println!("{} [{}]", model.program, model.bound());
         }
+        return Ok(true);
+    }
+    if let Some(n) = args.estimate {
+        return estimate(&args, runs, n);
+    }
+    let name = if args.deep { "deep" } else { "quick" };
+    let weights = runs
+        .iter()
+        .map(|(set, _, _, models)| weight(set) * models.len() as f64);
+    let budget = Budget::new(args.minutes, weights.sum(), args.jobs);
+    let mut all_right = true;
+    let mut tallies: Vec<Tally> = Vec::new();
+    for (set, mode, binary, models) in runs {
         let mut tally = Tally::new(set, mode.name());
         let mut screen = Screen::new(set, models.len(), args.jobs, args.json);
+        let mut journal = args
+            .record
+            .then(|| {
+                Journal::open(
+                    &format!("{name}-{set}-{}", mode.name()),
+                    &binary,
+                    args.resume,
+                )
+            })
+            .transpose()?;
         let mut broken = None;
-        explore_all(&binary, models, args.jobs, |report| {
-            screen.show(report, &mut tally, &mut broken)
+        let mut left = Vec::new();
+        for model in models {
+            match journal.as_ref().and_then(|journal| journal.of(&model)) {
+                Some(event) => {
+                    budget.leave_out(weight(set));
+                    screen.show(Report::Ended(model, event), &mut tally, &mut broken);
+                }
+                None => left.push(model),
+            }
+        }
+        let share = |model: Model| budget.share(model, weight(set));
+        explore_all(&binary, left, args.jobs, share, |report| {
+            if let (Some(journal), Report::Ended(model, event)) = (&mut journal, &report)
+                && let Err(error) = journal.note(model, event)
+            {
+                broken = Some(error);
+            }
+            screen.show(report, &mut tally, &mut broken);
         });
         screen.clear();
         if let Some(error) = broken {
@@ -188,17 +256,65 @@ pub(crate) fn run(args: Args) -> Verdict {
         }
         all_right &= tally.failed.is_empty();
         if !args.json {
-            tally.print_failures(*mode == Mode::Epoch);
+            tally.print_failures(mode == Mode::Epoch);
         }
         tallies.push(tally);
+        if args.record {
+            page::keep(name, &tallies)?;
+        }
     }
-    if args.record {
-        page::keep(if args.deep { "deep" } else { "quick" }, &tallies)?;
-    }
-    if !args.json && !args.list {
+    if !args.json {
         println!("{}", report::table(&tallies));
     }
     Ok(all_right)
+}
+
+/// In an order that looks like none and is always the same.
+fn shuffle(models: &mut [Model]) {
+    models.sort_by_cached_key(|model| {
+        let mut hasher = DefaultHasher::new();
+        (&model.program, model.alike, model.preemptions).hash(&mut hasher);
+        hasher.finish()
+    });
+}
+
+/// Explores `n` models of each set, and says how long all of them would take.
+fn estimate(args: &Args, runs: Vec<(&str, Mode, PathBuf, Vec<Model>)>, n: usize) -> Verdict {
+    let mut total = 0.0;
+    let mut all = 0;
+    for (set, mode, binary, mut models) in runs {
+        shuffle(&mut models);
+        let count = models.len();
+        models.truncate(n);
+        let mut tally = Tally::new(set, mode.name());
+        let mut screen = Screen::new(set, models.len(), args.jobs, args.json);
+        let mut broken = None;
+        explore_all(&binary, models, args.jobs, Some, |report| {
+            screen.show(report, &mut tally, &mut broken);
+        });
+        screen.clear();
+        if let Some(error) = broken {
+            return Err(error);
+        }
+        tally.print_failures(mode == Mode::Epoch);
+        let each = tally.explored / tally.models.max(1) as f64;
+        println!(
+            "{set}: {count} programs; of {} picked at random, {} not to the end, {} executions and {each:.2} s each: {:.0} minutes of a processor for all",
+            tally.models,
+            tally.unfinished,
+            tally.executions / tally.models.max(1),
+            each * count as f64 / 60.0,
+        );
+        total += each * count as f64;
+        all += count;
+    }
+    println!(
+        "{all} programs: {:.0} minutes of a processor, {:.0} minutes with {} processes",
+        total / 60.0,
+        total / 60.0 / args.jobs as f64,
+        args.jobs
+    );
+    Ok(true)
 }
 
 impl Args {

@@ -276,7 +276,7 @@ fn lab(args: &Args, copy: &Path, set: &str, cfgs: &[&str], target: &str) -> anyh
     let mut screen = Screen::new(set, models.len(), args.jobs, false);
     let mut passing = Vec::new();
     let mut broken = None;
-    explore_all(&binary, glances, args.jobs, |report| {
+    explore_all(&binary, glances, args.jobs, Some, |report| {
         if let Report::Ended(model, Event::Done { passed, .. }) = &report {
             let whole = models
                 .iter()

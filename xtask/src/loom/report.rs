@@ -1,6 +1,7 @@
 //! What a run looks like: bars while it goes on, a table at its end, or JSON lines.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -18,8 +19,16 @@ pub(crate) struct Tally {
     pub(crate) executions: usize,
     pub(crate) outcomes: usize,
     pub(crate) seconds: f64,
-    /// Those that were given up before their end.
-    pub(crate) unfinished: Vec<Model>,
+    /// The time that the models took, one after the other.
+    pub(crate) explored: f64,
+    /// The bounds of preemptions.
+    pub(crate) bounds: BTreeSet<String>,
+    /// Those that were given up before their end, and after how many executions: the fewest and the
+    /// most.
+    pub(crate) unfinished: usize,
+    pub(crate) given_up: Option<(usize, usize)>,
+    /// Those that there was no time for.
+    pub(crate) left_out: usize,
     #[serde(skip)]
     pub(crate) failed: Vec<(Model, Event)>,
     /// The one with the most executions.
@@ -35,7 +44,11 @@ impl Tally {
             executions: 0,
             outcomes: 0,
             seconds: 0.0,
-            unfinished: Vec::new(),
+            explored: 0.0,
+            bounds: BTreeSet::new(),
+            unfinished: 0,
+            given_up: None,
+            left_out: 0,
             failed: Vec::new(),
             largest: None,
         }
@@ -43,17 +56,22 @@ impl Tally {
 
     fn count(&mut self, model: Model, event: Event) {
         self.models += 1;
+        self.bounds.insert(model.bound());
         match event {
             Event::Done {
                 executions,
                 outcomes,
                 exhausted,
+                seconds,
                 ..
             } => {
                 self.executions += executions;
                 self.outcomes += outcomes;
+                self.explored += seconds;
                 if !exhausted {
-                    self.unfinished.push(model.clone());
+                    self.unfinished += 1;
+                    let (least, most) = self.given_up.unwrap_or((executions, executions));
+                    self.given_up = Some((least.min(executions), most.max(executions)));
                 }
                 if self
                     .largest
@@ -113,6 +131,9 @@ pub(crate) struct Screen {
     executions: usize,
     failed: usize,
     start: Instant,
+    /// Where there is no terminal, a line now and then says how far it is.
+    plain: bool,
+    told: Instant,
 }
 
 impl Screen {
@@ -146,6 +167,8 @@ impl Screen {
             executions: 0,
             failed: 0,
             start: Instant::now(),
+            plain: !json && !std::io::stderr().is_terminal(),
+            told: Instant::now(),
         }
     }
 
@@ -181,9 +204,20 @@ impl Screen {
                 tally.count(model, event);
                 self.all.inc(1);
             }
+            Report::LeftOut => {
+                tally.left_out += 1;
+                self.all.inc(1);
+            }
             Report::Broken(error) => *broken = Some(error),
         }
         let message = format!("{} executions, {} failed", self.executions, self.failed);
+        if self.plain && self.told.elapsed() > Duration::from_secs(60) {
+            self.told = Instant::now();
+            let (done, all) = (self.all.position(), self.all.length().unwrap_or_default());
+            let set = self.all.prefix();
+            let to_go = self.all.eta().as_secs().div_ceil(60);
+            eprintln!("{set}: {done} of {all} models, {message}, about {to_go} minutes to go");
+        }
         self.all.set_message(message);
         tally.seconds = self.start.elapsed().as_secs_f64();
     }
@@ -273,7 +307,7 @@ pub(crate) fn table(tallies: &[Tally]) -> Table {
                 .map_or(0, |(_, most)| *most)
                 .to_string(),
             format!("{:.0}", tally.seconds),
-            tally.unfinished.len().to_string(),
+            (tally.unfinished + tally.left_out).to_string(),
             tally.failed.len().to_string(),
         ]);
     }

@@ -154,18 +154,25 @@ pub(crate) enum Report {
     Started(usize, Model),
     Progress(usize, usize),
     Ended(Model, Event),
+    /// There was no time for it.
+    LeftOut,
     Broken(anyhow::Error),
 }
 
 /// Explores all models with as many processes as given; `report` hears from each by its number.
+/// `share` says of each model how long it may take, or that it is left out.
 pub(crate) fn explore_all(
     binary: &Path,
     models: Vec<Model>,
     processes: usize,
+    share: impl Fn(Model) -> Option<Model> + Sync,
     mut report: impl FnMut(Report),
 ) {
     let open = Mutex::new(VecDeque::from(models));
-    let next = || open.lock().expect("no panic under it").pop_front();
+    let next = || {
+        let mut open = open.lock().expect("no panic under it");
+        open.pop_front().map(&share)
+    };
     let (sender, reports) = mpsc::channel();
     thread::scope(|scope| {
         for number in 0..processes {
@@ -174,6 +181,10 @@ pub(crate) fn explore_all(
                 let say = |report| sender.send(report).expect("heard until the end");
                 let mut worker = None;
                 while let Some(model) = next() {
+                    let Some(model) = model else {
+                        say(Report::LeftOut);
+                        continue;
+                    };
                     say(Report::Started(number, model.clone()));
                     let ended = (|| {
                         if worker.is_none() {
