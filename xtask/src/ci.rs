@@ -146,6 +146,11 @@ const STEPS: &[Step] = &[
         ])],
     },
     Step {
+        name: "models",
+        what: "the page of the model checks against what was kept of them",
+        lines: &[cargo(&["xtask", "loom", "--page", "--check"])],
+    },
+    Step {
         name: "loom",
         what: "the quick set of model checks",
         lines: &[cargo(&["xtask", "loom"])],

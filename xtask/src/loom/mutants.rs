@@ -79,9 +79,13 @@ pub(crate) fn run(args: &Args) -> Verdict {
     let mutants = planted(&copy)?;
     let reasons = reasons()?;
     if args.list {
-        mutants
-            .iter()
-            .for_each(|mutant| println!("{}", mutant.name()));
+        for mutant in mutants.iter().filter(|mutant| args.means(&mutant.name())) {
+            if args.json {
+                println!("{}", serde_json::to_string(mutant)?);
+            } else {
+                println!("{}", mutant.name());
+            }
+        }
         return Ok(true);
     }
     let labs = [
@@ -101,9 +105,15 @@ pub(crate) fn run(args: &Args) -> Verdict {
         )?,
     ];
     let all = mutants.clone();
+    let before: Vec<Verdicts> = if args.resume {
+        page::read("mutants")?.unwrap_or_default()
+    } else {
+        Vec::new()
+    };
     let chosen: Vec<Mutant> = mutants
         .into_iter()
         .filter(|mutant| args.means(&mutant.name()))
+        .filter(|mutant| !before.iter().any(|v| v.is_of(mutant)))
         .collect();
 
     let bar = ProgressBar::new(chosen.len() as u64).with_style(
@@ -162,7 +172,7 @@ pub(crate) fn run(args: &Args) -> Verdict {
 fn keep(all: &[Mutant], done: &[Verdicts]) -> anyhow::Result<()> {
     let before: Vec<Verdicts> = page::read("mutants")?.unwrap_or_default();
     let of = |mutant: &Mutant| {
-        let same = |v: &&Verdicts| v.mutant.name() == mutant.name();
+        let same = |v: &&Verdicts| v.is_of(mutant);
         done.iter().find(same).or_else(|| before.iter().find(same))
     };
     page::keep("mutants", &all.iter().filter_map(of).collect::<Vec<_>>())
@@ -203,7 +213,7 @@ fn conclude(done: &[Verdicts], args: &Args) -> bool {
 }
 
 /// The reasons by the name of the mutant.
-fn reasons() -> anyhow::Result<BTreeMap<String, String>> {
+pub(crate) fn reasons() -> anyhow::Result<BTreeMap<String, String>> {
     let text = fs::read_to_string(root().join(REASONS)).with_context(|| REASONS)?;
     text.lines()
         .filter(|line| !line.trim().is_empty() && !line.starts_with('#'))
@@ -360,6 +370,11 @@ fn examine(
 }
 
 impl Verdicts {
+    /// Whether it is of this mutant, and of the statement that stands there now.
+    pub(crate) fn is_of(&self, mutant: &Mutant) -> bool {
+        self.mutant.name() == mutant.name() && self.mutant.text == mutant.text
+    }
+
     fn print(&self) {
         match &self.caught {
             Some(caught) => println!(

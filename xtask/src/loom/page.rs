@@ -1,14 +1,14 @@
 //! The tables of the docs, made from the runs.
 
-use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
 use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
 use serde::de::DeserializeOwned;
 
-use super::mutants::{self, Verdicts};
+use super::mutants::{self, Caught, Mutant, Verdicts};
 use super::report::Tally;
 use crate::Verdict;
 use crate::cargo::root;
@@ -39,123 +39,185 @@ pub(crate) fn read<T: DeserializeOwned>(run: &str) -> anyhow::Result<Option<T>> 
     }
 }
 
-/// Writes the tables, and says whether they are of the sources as they are.
-pub(crate) fn write(copy: &Path, _check: bool) -> Verdict {
+/// Writes the tables, or says whether they are as they would be written.
+pub(crate) fn write(copy: &Path, check: bool) -> Verdict {
     let mut page = String::new();
-    let mut current = true;
     for (run, title) in [("quick", "The quick run"), ("deep", "The deep run")] {
-        if let Some(tallies) = read::<Vec<Tally>>(run)? {
-            writeln!(page, "# {title}\n")?;
-            explored(&mut page, &tallies)?;
+        writeln!(page, "# {title}\n")?;
+        match read::<Vec<Tally>>(run)? {
+            Some(tallies) => explored(&mut page, &tallies)?,
+            None => writeln!(page, "Not run.\n")?,
         }
     }
-    if let Some(verdicts) = read::<Vec<Verdicts>>("mutants")? {
-        let now: BTreeSet<String> = mutants::planted(copy)?
-            .iter()
-            .map(mutants::Mutant::name)
-            .collect();
-        let then: BTreeSet<String> = verdicts.iter().map(|v| v.mutant.name()).collect();
-        for name in now.difference(&then) {
-            println!("not tried yet: {name}");
-            current = false;
+    let verdicts: Vec<Verdicts> = read("mutants")?.unwrap_or_default();
+    let table = Mutants {
+        mutants: mutants::planted(copy)?,
+        verdicts,
+        reasons: mutants::reasons()?,
+    };
+    table.write(&mut page)?;
+    for mutant in &table.mutants {
+        if let Noticed::NotRun(why) = table.noticed(mutant) {
+            println!("not run: {}{why}", mutant.name());
         }
-        for name in then.difference(&now) {
-            println!("not in the sources any more: {name}");
-            current = false;
+    }
+    if check {
+        let right = fs::read_to_string(root().join(TABLES)).is_ok_and(|kept| kept == page);
+        if !right {
+            println!("{TABLES} is outdated: `cargo xtask loom --page` writes it");
         }
-        mutant_tables(&mut page, &verdicts)?;
+        return Ok(right);
     }
     fs::write(root().join(TABLES), page)?;
     println!("{TABLES} is written");
-    Ok(current)
+    Ok(true)
 }
 
 fn explored(page: &mut String, tallies: &[Tally]) -> anyhow::Result<()> {
     writeln!(
         page,
-        "| set | reclamation | programs | executions | different outcomes | explored to the end of their bound |"
+        "| set | reclamation | most preemptions | programs | executions | different outcomes | to the end | given up | after executions | no time for |"
     )?;
-    writeln!(page, "|---|---|--:|--:|--:|--:|")?;
-    for tally in tallies {
+    writeln!(page, "|---|---|---|--:|--:|--:|--:|--:|--:|--:|")?;
+    let explored = tallies
+        .iter()
+        .filter(|tally| tally.models + tally.left_out > 0);
+    for tally in explored {
+        let bounds: Vec<&str> = tally.bounds.iter().map(String::as_str).collect();
+        let given_up = tally.given_up.map_or(String::new(), |(least, most)| {
+            if least == most {
+                grouped(least)
+            } else {
+                format!("{} to {}", grouped(least), grouped(most))
+            }
+        });
         writeln!(
             page,
-            "| {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {given_up} | {} |",
             tally.set,
             tally.mode,
-            tally.models,
+            bounds.join(", ").replace("none", "any number"),
+            grouped(tally.models),
             grouped(tally.executions),
             grouped(tally.outcomes),
-            tally.models - tally.unfinished
+            grouped(tally.models - tally.unfinished),
+            grouped(tally.unfinished),
+            grouped(tally.left_out),
         )?;
     }
-    let models: usize = tallies.iter().map(|tally| tally.models).sum();
-    let executions: usize = tallies.iter().map(|tally| tally.executions).sum();
+    let sum = |of: fn(&Tally) -> usize| grouped(tallies.iter().map(of).sum());
+    let minutes = tallies.iter().map(|tally| tally.explored).sum::<f64>() / 60.0;
     writeln!(
         page,
-        "\n{} programs, {} executions.\n",
-        grouped(models),
-        grouped(executions)
+        "\n{} programs, {} executions, {minutes:.0} minutes of a processor; {} to the end, {} given up before it.\n",
+        sum(|tally| tally.models),
+        sum(|tally| tally.executions),
+        sum(|tally| tally.models - tally.unfinished),
+        sum(|tally| tally.unfinished),
     )?;
     Ok(())
 }
 
-fn mutant_tables(page: &mut String, verdicts: &[Verdicts]) -> anyhow::Result<()> {
-    let caught = verdicts.iter().filter(|v| v.caught.is_some()).count();
-    writeln!(page, "# Mutants\n")?;
-    writeln!(page, "{} mutants, {caught} caught.\n", verdicts.len())?;
-    let (steps, orderings): (Vec<_>, Vec<_>) = verdicts.iter().partition(|v| v.mutant.is_step());
-    writeln!(page, "## Steps of the protocol\n")?;
-    writeln!(
-        page,
-        "| left out or turned round | what it is for | noticed by |"
-    )?;
-    writeln!(page, "|---|---|---|")?;
-    for v in steps {
-        writeln!(
-            page,
-            "| {} | {} | {} |",
-            v.mutant.place,
-            cell(&v.mutant.was),
-            noticed(v)
-        )?;
-    }
-    writeln!(page, "\n## Orderings and fences\n")?;
-    writeln!(
-        page,
-        "| place | ordering | weakened to | what the source says of it | noticed by |"
-    )?;
-    writeln!(page, "|---|---|---|---|---|")?;
-    for v in orderings {
-        let becomes = if v.mutant.becomes.is_empty() {
-            "nothing"
-        } else {
-            &v.mutant.becomes
+/// The mutants of the sources as they are, and what came of them.
+struct Mutants {
+    mutants: Vec<Mutant>,
+    verdicts: Vec<Verdicts>,
+    reasons: BTreeMap<String, String>,
+}
+
+/// What came of a mutant.
+enum Noticed<'a> {
+    By(&'a Caught),
+    /// With the reason why, if it is written.
+    Nobody(&'a Verdicts, Option<&'a str>),
+    NotRun(&'static str),
+}
+
+impl Mutants {
+    fn noticed(&self, mutant: &Mutant) -> Noticed<'_> {
+        let name = mutant.name();
+        let Some(verdicts) = self.verdicts.iter().find(|v| v.mutant.name() == name) else {
+            return Noticed::NotRun("");
         };
+        if !verdicts.is_of(mutant) {
+            return Noticed::NotRun(" since the statement was changed");
+        }
+        match &verdicts.caught {
+            Some(caught) => Noticed::By(caught),
+            None => Noticed::Nobody(verdicts, self.reasons.get(&name).map(String::as_str)),
+        }
+    }
+
+    fn write(&self, page: &mut String) -> anyhow::Result<()> {
+        let count = |is: fn(&Noticed<'_>) -> bool| {
+            let those = self.mutants.iter().map(|mutant| self.noticed(mutant));
+            those.filter(is).count()
+        };
+        writeln!(page, "# Mutants\n")?;
         writeln!(
             page,
-            "| `{}`, `{}` | {} | {becomes} | {} | {} |",
-            v.mutant.file.trim_start_matches("raw/"),
-            v.mutant.place,
-            v.mutant.was,
-            cell(&v.mutant.says),
-            noticed(v)
+            "{} mutants: {} caught, {} survive for a reason, {} without one, {} not run.\n",
+            self.mutants.len(),
+            count(|noticed| matches!(noticed, Noticed::By(_))),
+            count(|noticed| matches!(noticed, Noticed::Nobody(_, Some(_)))),
+            count(|noticed| matches!(noticed, Noticed::Nobody(_, None))),
+            count(|noticed| matches!(noticed, Noticed::NotRun(_))),
         )?;
+        let (steps, orderings): (Vec<_>, Vec<_>) = self.mutants.iter().partition(|m| m.is_step());
+        writeln!(page, "## Steps of the protocol\n")?;
+        writeln!(
+            page,
+            "| left out or turned round | what it is for | noticed by |"
+        )?;
+        writeln!(page, "|---|---|---|")?;
+        for mutant in steps {
+            writeln!(
+                page,
+                "| {} | {} | {} |",
+                mutant.place,
+                cell(&mutant.was),
+                self.noticed(mutant)
+            )?;
+        }
+        writeln!(page, "\n## Orderings and fences\n")?;
+        writeln!(
+            page,
+            "| place | ordering | weakened to | what the source says of it | noticed by |"
+        )?;
+        writeln!(page, "|---|---|---|---|---|")?;
+        for mutant in orderings {
+            let becomes = if mutant.becomes.is_empty() {
+                "nothing"
+            } else {
+                &mutant.becomes
+            };
+            writeln!(
+                page,
+                "| `{}`, `{}` | {} | {becomes} | {} | {} |",
+                mutant.file.trim_start_matches("raw/"),
+                mutant.place,
+                mutant.was,
+                cell(&mutant.says),
+                self.noticed(mutant)
+            )?;
+        }
+        Ok(())
     }
-    writeln!(page)?;
-    Ok(())
 }
 
-fn noticed(verdicts: &Verdicts) -> String {
-    match (&verdicts.caught, &verdicts.reason) {
-        (Some(caught), _) => {
-            format!(
-                "`{}`, execution {}",
-                cell(&caught.program),
-                grouped(caught.execution)
-            )
+impl fmt::Display for Noticed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Noticed::By(caught) => {
+                let execution = grouped(caught.execution);
+                write!(f, "`{}`, execution {execution}", cell(&caught.program))
+            }
+            Noticed::Nobody(_, Some(reason)) => write!(f, "nobody: {}", cell(reason)),
+            Noticed::Nobody(verdicts, None) => {
+                write!(f, "nobody, in {} executions", grouped(verdicts.executions))
+            }
+            Noticed::NotRun(why) => write!(f, "not run{why}"),
         }
-        (None, Some(reason)) => format!("nobody: {}", cell(reason)),
-        (None, None) => format!("nobody, in {} executions", grouped(verdicts.executions)),
     }
 }
 

@@ -1,5 +1,5 @@
 //! The steps of the protocol that a model must miss when they are left out, and the mistakes that
-//! such caches are made with.
+//! such caches are made with (`--filter mistake`).
 //!
 //! Each is a few edits of the sources. In what is put in, `$on` asks whether this mutant is the one.
 //! A text that is not found exactly once stops the run: the table follows the sources.
@@ -56,7 +56,7 @@ pub(crate) const STEPS: &[Step] = &[
         )],
     },
     Step {
-        name: "strict wake",
+        name: "mistake: strict wake",
         what: "a registered waiter is woken by an equal time",
         edits: &[
             ("raw/node.rs", "if time >= self.list.greatest() {", "if time > self.list.greatest() || (!$on && time == self.list.greatest()) {"),
@@ -65,7 +65,7 @@ pub(crate) const STEPS: &[Step] = &[
         ],
     },
     Step {
-        name: "cancel loses a neighbour",
+        name: "mistake: cancel loses a neighbour",
         what: "who gives up takes nothing from the others",
         edits: &[(
             "raw/node.rs",
@@ -88,7 +88,7 @@ pub(crate) const STEPS: &[Step] = &[
         )],
     },
     Step {
-        name: "observed kept across a set",
+        name: "mistake: observed kept across a set",
         what: "a set sets both times",
         edits: &[(
             "raw/writes.rs",
@@ -163,7 +163,7 @@ pub(crate) const STEPS: &[Step] = &[
         edits: &[("raw/index.rs", "self.migrate_for(gone.hash);", "if !$on { self.migrate_for(gone.hash); }")],
     },
     Step {
-        name: "second look at the clock",
+        name: "mistake: subscribe without the second look",
         what: "a wait that is registered while update_time or close passes by asks anew",
         edits: &[(
             "raw/waits.rs",
@@ -174,7 +174,7 @@ pub(crate) const STEPS: &[Step] = &[
         )],
     },
     Step {
-        name: "a late close is found",
+        name: "mistake: close misses who is just registering",
         what: "a wait that is registered while close passes by ends",
         edits: &[(
             "raw/waits.rs",
@@ -252,7 +252,7 @@ pub(crate) const STEPS: &[Step] = &[
         if waiter.is_waiting() && !$on {")],
     },
     Step {
-        name: "wake and look again",
+        name: "mistake: wake and look again",
         what: "a waiter gets the snapshot that woke it, not what is there when it looks",
         edits: &[
             (
@@ -291,12 +291,12 @@ pub(crate) const STEPS: &[Step] = &[
         ],
     },
     Step {
-        name: "non-strict entry by the record",
+        name: "mistake: non-strict entry by the record",
         what: "on entry, equal is not newer",
         edits: &[("raw/cache.rs", "record.newest() > min)", "(record.newest() > min || $on && record.newest() == min))")],
     },
     Step {
-        name: "non-strict entry by the global time",
+        name: "mistake: non-strict entry by the global time",
         what: "on entry, equal is not newer",
         edits: &[("raw/cache.rs", "let fresh = tick.time > min ||", "let fresh = tick.time > min || $on && tick.time == min && min > 0 ||")],
     },
@@ -355,7 +355,7 @@ pub(crate) const STEPS: &[Step] = &[
         edits: &[("raw/bell.rs", "if before & (PARKED | WOKEN) == PARKED {", "if !$on && before & (PARKED | WOKEN) == PARKED {")],
     },
     Step {
-        name: "set publishes after its hand-over",
+        name: "mistake: publish after hand-over",
         what: "a waiter is not told before the record is there",
         edits: &[
             (
