@@ -1,58 +1,71 @@
 //! The choices behind the design, each measured against what could have been done instead.
 
+use std::fmt::Write as _;
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cells::{ArcSwapCell, Cell, EpochCell, MutexCell};
 use crate::data::{Order, Pick, Record, Status};
 use crate::harness::{Case, Member, NANOS, Runner, SLICE, Samples, nanos_alone, together};
+use crate::units::{bytes, significant, time};
 
-/// How many cells there are.
-const CELLS: usize = 1024;
-
-/// A line of an ablation: what was measured, and the values in the order of [`Ablation::columns`].
-#[derive(Debug)]
+/// One thing measured of one alternative. Less is better in all of them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Line {
+    /// What there is to choose.
+    pub choice: String,
     /// What was measured.
     pub what: String,
-    /// Medians.
-    pub values: Vec<f64>,
+    /// One of the alternatives; the first of a choice is what was chosen.
+    pub alternative: String,
+    /// The median of the rounds, in nanoseconds or bytes.
+    pub value: f64,
+    /// The quotient of this alternative and what was chosen: its median,
+    pub ratio: f64,
+    /// lower quartile
+    pub low: f64,
+    /// and upper quartile.
+    pub high: f64,
 }
 
-/// One choice.
-#[derive(Debug)]
-pub struct Ablation {
-    /// What is chosen.
-    pub title: &'static str,
-    /// The unit of all values.
-    pub unit: &'static str,
-    /// What there is to choose from; the first is what was chosen.
-    pub columns: Vec<&'static str>,
-    /// What was measured.
-    pub lines: Vec<Line>,
-}
+/// The file in which a run leaves its lines.
+pub const LINES: &str = "ablations.csv";
 
-impl Ablation {
-    fn line(&mut self, what: impl Into<String>, samples: &Samples, figure: &str) {
-        let values = self
-            .columns
-            .iter()
-            .map(|column| samples.median(column, figure))
-            .collect();
-        self.lines.push(Line {
-            what: what.into(),
-            values,
-        });
-    }
+/// The lines of one figure of some alternatives.
+pub fn lines(
+    choice: &str,
+    what: &str,
+    alternatives: &[&str],
+    samples: &Samples,
+    figure: &str,
+) -> Vec<Line> {
+    let line = |alternative: &&str| {
+        let ratio = samples.ratio(figure, alternative, alternatives[0]);
+        Line {
+            choice: choice.to_owned(),
+            what: what.to_owned(),
+            alternative: (*alternative).to_owned(),
+            value: samples.median(alternative, figure),
+            ratio: ratio.median,
+            low: ratio.low,
+            high: ratio.high,
+        }
+    };
+    alternatives.iter().map(line).collect()
 }
 
 /// How many other threads live beside the one that is measured.
-const LIVE: [usize; 5] = [0, 8, 64, 256, 512];
+const LIVE: [usize; 4] = [0, 8, 64, 256];
 
-/// How long all of it takes about.
-pub const SECONDS: f64 = 10.0;
+/// How long [`cells`] takes about.
+pub const SECONDS: f64 = 8.0;
+
+/// How many cells there are.
+const CELLS: usize = 1024;
 
 fn cells_of<C: Cell>() -> Vec<C> {
     (0..CELLS)
@@ -61,15 +74,15 @@ fn cells_of<C: Cell>() -> Vec<C> {
 }
 
 /// A slot's cell: by epoch, as an `ArcSwap`, or a mutex.
-pub fn cells(runner: &mut Runner) -> Ablation {
+pub fn cells(runner: &mut Runner) -> Vec<Line> {
+    const CHOICE: &str = "the cell of a slot";
+    const ALTERNATIVES: [&str; 3] = [EpochCell::NAME, ArcSwapCell::NAME, MutexCell::NAME];
     let epoch = cells_of::<EpochCell>();
     let arc_swap = cells_of::<ArcSwapCell>();
     let mutex = cells_of::<MutexCell>();
-    let mut ablation = Ablation {
-        title: "the cell of a slot",
-        unit: "ns",
-        columns: vec![EpochCell::NAME, ArcSwapCell::NAME, MutexCell::NAME],
-        lines: Vec::new(),
+    let mut all = Vec::new();
+    let mut keep = |what: &str, samples: &Samples, figure| {
+        all.extend(lines(CHOICE, what, &ALTERNATIVES, samples, figure));
     };
 
     let samples = runner.interleave(
@@ -77,7 +90,7 @@ pub fn cells(runner: &mut Runner) -> Ablation {
         60,
         vec![load_case(&epoch), load_case(&arc_swap), load_case(&mutex)],
     );
-    ablation.line("read (with an Arc clone)", &samples, NANOS);
+    keep("read, with an Arc clone", &samples, NANOS);
 
     for threads in LIVE {
         let (ready, over) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
@@ -105,11 +118,8 @@ pub fn cells(runner: &mut Runner) -> Ablation {
             over.wait();
             samples
         });
-        ablation.line(
-            format!("write beside {threads} live threads"),
-            &samples,
-            NANOS,
-        );
+        let what = format!("write beside {threads} live threads");
+        keep(&what, &samples, NANOS);
     }
 
     const READ: &str = "read";
@@ -124,9 +134,9 @@ pub fn cells(runner: &mut Runner) -> Ablation {
             Case::new(MutexCell::NAME, FIGURES, || beside_a_writer(&mutex)),
         ],
     );
-    ablation.line("read beside one writer", &samples, READ);
-    ablation.line("write beside one reader", &samples, WRITE);
-    ablation
+    keep("read beside one writer", &samples, READ);
+    keep("write beside one reader", &samples, WRITE);
+    all
 }
 
 fn load_case<C: Cell>(cells: &[C]) -> Case<'_> {
@@ -173,38 +183,74 @@ fn beside_a_writer<C: Cell>(cells: &[C]) -> Vec<f64> {
         .collect()
 }
 
-impl Ablation {
-    /// The table as Markdown.
-    pub fn markdown(&self) -> String {
-        let cells = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-        let head = [format!("{}, {}", self.title, self.unit)];
-        let head = head
-            .into_iter()
-            .chain(self.columns.iter().map(|&column| column.to_owned()));
-        let mut table = cells(head.collect());
-        table.push_str(&cells(vec!["--:".to_owned(); self.columns.len() + 1]));
-        for line in &self.lines {
-            let values = line.values.iter().map(|value| format!("{value:.1}"));
-            table.push_str(&cells(
-                [line.what.clone()].into_iter().chain(values).collect(),
-            ));
-        }
-        table
-    }
+/// Lines as groups of equal `name`, in their order.
+fn groups(lines: &[Line], name: fn(&Line) -> &str) -> impl Iterator<Item = &[Line]> {
+    lines.chunk_by(move |a, b| name(a) == name(b))
 }
 
-impl std::fmt::Display for Ablation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:<34}", format!("{}, {}", self.title, self.unit))?;
-        self.columns
-            .iter()
-            .try_for_each(|column| write!(f, "{column:>12}"))?;
-        for line in &self.lines {
-            write!(f, "\n{:<34}", line.what)?;
-            line.values
-                .iter()
-                .try_for_each(|value| write!(f, "{value:>12.1}"))?;
-        }
-        Ok(())
+/// A quotient nearer to one than this, or on both sides of one, is not spoken of.
+const NOTICEABLE: f64 = 1.1;
+
+/// What is to be said of one choice, computed from its lines.
+fn sentence(of_choice: &[Line]) -> String {
+    let alternatives: Vec<_> = groups(of_choice, |l| &l.what)
+        .next()
+        .unwrap_or_default()
+        .iter()
+        .map(|line| line.alternative.as_str())
+        .collect();
+    let mut parts = Vec::new();
+    for alternative in &alternatives[1..] {
+        let of = || of_choice.iter().filter(|l| l.alternative == *alternative);
+        let worse = of().filter(|l| l.low > 1.0 && l.ratio > NOTICEABLE);
+        let worse = worse.map(|l| format!("{} ({} times)", l.what, significant(l.ratio)));
+        let better = of().filter(|l| l.high < 1.0 && l.ratio < 1.0 / NOTICEABLE);
+        let better = better.map(|l| format!("{} ({} times)", l.what, significant(1.0 / l.ratio)));
+        let (worse, better): (Vec<_>, Vec<_>) = (worse.collect(), better.collect());
+        let (worse, better) = (worse.join(", "), better.join(", "));
+        parts.push(match (worse.as_str(), better.as_str()) {
+            ("", "") => format!("*{alternative}* makes no clear difference."),
+            (worse, "") => format!("*{alternative}* costs more: {worse}."),
+            ("", better) => format!("*{alternative}* costs less: {better}."),
+            (worse, better) => format!("*{alternative}* costs more: {worse}; and less: {better}."),
+        });
     }
+    parts.join(" ")
+}
+
+/// The lines as tables, with what is to be said of them.
+pub fn markdown(lines: &[Line]) -> String {
+    let mut text = String::new();
+    for of_choice in groups(lines, |l| &l.choice) {
+        let _ = write!(text, "### {}\n\n|  |", of_choice[0].choice);
+        let mut columns = String::from("\n|---|");
+        for (at, line) in groups(of_choice, |l| &l.what)
+            .next()
+            .unwrap_or_default()
+            .iter()
+            .enumerate()
+        {
+            let chosen = if at == 0 { " (chosen)" } else { "" };
+            let _ = write!(text, " {}{chosen} |", line.alternative);
+            columns.push_str("--:|");
+        }
+        text.push_str(&columns);
+        for of_measure in groups(of_choice, |l| &l.what) {
+            let _ = write!(text, "\n| {} |", of_measure[0].what);
+            for (at, line) in of_measure.iter().enumerate() {
+                let show = if line.what.contains("bytes") {
+                    bytes
+                } else {
+                    time
+                };
+                let _ = write!(text, " {}", show(line.value));
+                if at > 0 {
+                    let _ = write!(text, ", {}×", significant(line.ratio));
+                }
+                text.push_str(" |");
+            }
+        }
+        let _ = write!(text, "\n\n{}\n\n", sentence(of_choice));
+    }
+    text
 }

@@ -1,4 +1,4 @@
-//! Charts: one panel or two side by side, with one legend.
+//! Charts: up to three panels with one legend.
 
 use std::path::Path;
 
@@ -106,47 +106,53 @@ fn mark(
 
 const TEXT: i32 = 22;
 const PANEL: u32 = 570;
-const LEGEND: u32 = 300;
 const HEIGHT: u32 = 560;
 
 /// How many panels a chart has at most.
 pub const PANELS: usize = 3;
 
-/// Draws the panels to an SVG file: one or two beside their legend, three around it.
+/// The distance of the lines of a legend.
+const LINE: u32 = 36;
+
+/// Draws the panels to an SVG file: two beside each other, with the legend where there is room.
 pub fn draw(path: &Path, panels: &[Panel]) -> Drawn {
-    let (width, height) = match panels.len() {
-        few @ 1..PANELS => (PANEL * few as u32 + LEGEND, HEIGHT),
-        _ => (2 * PANEL, 2 * HEIGHT),
-    };
-    let root = SVGBackend::new(path, (width, height)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let (areas, legend) = if panels.len() < PANELS {
-        let (left, legend) = root.split_horizontally(width - LEGEND);
-        (left.split_evenly((1, panels.len())), legend)
-    } else {
-        let mut areas = root.split_evenly((2, 2));
-        let legend = areas.pop().expect("four of them");
-        (areas, legend.margin(0, 0, 110, 0))
-    };
-    for (panel, area) in panels.iter().zip(areas) {
-        draw_panel(&area, panel)?;
-    }
     let mut peers: Vec<&str> = Vec::new();
     for series in panels.iter().flat_map(|panel| &panel.series) {
         if !peers.contains(&series.peer.as_str()) {
             peers.push(&series.peer);
         }
     }
+    let (width, rows) = (2 * PANEL, panels.len().div_ceil(2) as u32);
+    // Two panels have their legend below them, in columns.
+    let columns = if panels.len() == 2 { 3 } else { 1 };
+    let below = match columns {
+        1 => 0,
+        _ => LINE * peers.len().div_ceil(columns) as u32 + 20,
+    };
+    let root = SVGBackend::new(path, (width, rows * HEIGHT + below)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let (top, bottom) = root.split_vertically(rows * HEIGHT);
+    let mut areas = top.split_evenly((rows as usize, 2));
+    let legend = match columns {
+        1 => areas.pop().expect("an odd number of panels leaves a place"),
+        _ => bottom,
+    };
+    for (panel, area) in panels.iter().zip(areas) {
+        draw_panel(&area, panel)?;
+    }
+    let (left, top) = if columns == 1 { (100, 50) } else { (20, 18) };
+    let in_column = peers.len().div_ceil(columns);
     for (at, peer) in peers.iter().enumerate() {
-        let y = 60 + 36 * at as i32;
+        let x = left + (at / in_column) as i32 * (width as i32 / columns as i32);
+        let y = top + (at % in_column) as i32 * LINE as i32;
         let look = look(peer);
         legend.draw(&PathElement::new(
-            vec![(4, y), (44, y)],
+            vec![(x, y), (x + 40, y)],
             look.0.stroke_width(look.2),
         ))?;
-        mark(&legend, (24, y), look)?;
+        mark(&legend, (x + 20, y), look)?;
         let style = ("sans-serif", TEXT - 1).into_font().color(&BLACK);
-        legend.draw(&Text::new((*peer).to_owned(), (54, y - 12), style))?;
+        legend.draw(&Text::new((*peer).to_owned(), (x + 50, y - 12), style))?;
     }
     root.present()?;
     Ok(())

@@ -18,6 +18,7 @@ pub mod report;
 pub mod stats;
 pub mod tasks;
 pub mod units;
+pub mod variants;
 
 #[global_allocator]
 static ALLOCATOR: alloc::Counting = alloc::Counting;

@@ -14,7 +14,7 @@ use podcache_benches::machine::{Machine, Noise};
 use podcache_benches::mixes::Scope;
 use podcache_benches::progress::Progress;
 use podcache_benches::units::{minutes, significant};
-use podcache_benches::{ablation, compare, goals, instructions, mixes, peers, report};
+use podcache_benches::{ablation, compare, goals, instructions, mixes, peers, report, variants};
 
 #[derive(Debug, Parser)]
 #[command(about, version)]
@@ -73,6 +73,8 @@ enum Command {
     Mixes,
     /// The choices behind the design against what could have been done instead.
     Ablations,
+    /// Whether the places are there that the alternatives replace in the sources.
+    CheckAblations,
     /// Instructions and locked operations of the uncontended paths, counted by callgrind.
     Instructions,
     /// Runs one of those paths.
@@ -113,7 +115,9 @@ impl Part {
                 let wanted = options.experiments();
                 wanted.iter().map(|e| e.seconds).sum::<f64>() * options.effort
             }
-            Self::Ablations => ablation::SECONDS * options.effort,
+            Self::Ablations => {
+                ablation::SECONDS * options.effort + variants::seconds(options.effort)
+            }
             Self::Instructions => {
                 let wanted = instructions::paths().filter(|path| options.wants_path(*path));
                 wanted.count() as f64 * instructions::SECONDS
@@ -181,6 +185,7 @@ fn main() -> anyhow::Result<()> {
             return Ok(());
         }
         Some(Command::Report) => return report(&options),
+        Some(Command::CheckAblations) => return variants::check(),
         Some(Command::Compare {
             before,
             after,
@@ -281,10 +286,14 @@ fn mixes(options: &Options, progress: &Rc<Progress>) -> anyhow::Result<()> {
 }
 
 fn ablations(options: &Options, progress: &Rc<Progress>) -> anyhow::Result<()> {
-    let mut runner = options.runner("ablations", progress)?;
-    let ablation = ablation::cells(&mut runner);
-    progress.print(&ablation.to_string());
-    fs::write(options.out.join(report::ABLATIONS), ablation.markdown())?;
+    variants::check()?;
+    let mut runner = options.runner("cells", progress)?;
+    let mut lines = runner.experiment(ablation::SECONDS, ablation::cells);
+    lines.extend(variants::measure(&options.out, options.effort, progress)?);
+    let mut kept = csv::Writer::from_path(options.out.join(ablation::LINES))?;
+    lines.iter().try_for_each(|line| kept.serialize(line))?;
+    kept.flush()?;
+    progress.print(ablation::markdown(&lines).trim_end());
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -21,6 +22,18 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Of a run that another one tells about.
+    pub fn silent() -> Rc<Self> {
+        let now = Instant::now();
+        Rc::new(Self {
+            bar: Some(ProgressBar::hidden()),
+            total: 0.0,
+            done: Cell::new(0.0),
+            start: now,
+            said: Cell::new(now),
+        })
+    }
+
     /// Nothing done yet of what is expected to take `total` seconds.
     pub fn new(total: f64) -> Self {
         eprintln!("This takes about {}.", minutes(total));

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::chart::{self, Panel, Series};
 use crate::units::{bytes, rate, significant, time};
-use crate::{goals, mixes, readme};
+use crate::{ablation, goals, mixes, readme};
 
 /// A line of [`mixes::FIGURES`].
 #[derive(Debug, Clone, Deserialize)]
@@ -63,9 +63,7 @@ pub const ONE_LOCK: &str = "one lock (std)";
 pub const MACHINE: &str = "machine.md";
 /// by which command,
 pub const COMMAND: &str = "command.txt";
-/// and the tables of what is not a mix.
-pub const ABLATIONS: &str = "ablations.md";
-/// As above.
+/// and the table of what callgrind counted.
 pub const INSTRUCTIONS: &str = "instructions.md";
 
 /// What is written beside the figures of a mix.
@@ -473,7 +471,13 @@ pub fn write(root: &Path, out: &Path) -> anyhow::Result<()> {
             );
         }
     }
-    section(&mut page, "Ablations", &kept(ABLATIONS));
+    let lines: Vec<ablation::Line> = read(&out.join(ablation::LINES))?;
+    let text = format!(
+        "What could have been done instead; × is the quotient of it and of what was chosen. Copies of \
+        the sources with a few places replaced, which take turns in one program.\n\n{}",
+        ablation::markdown(&lines)
+    );
+    section(&mut page, "Ablations", &text);
     let counts = kept(INSTRUCTIONS);
     if !counts.is_empty() {
         let text = format!("Per call, on one thread, after warming up.\n\n{counts}");

@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// Instead of a run: which quotients of two earlier ones differ by more than 15 %.
     #[arg(long, num_args = 2, value_names = ["DIRECTORY", "DIRECTORY"])]
     compare: Option<Vec<String>>,
+    /// Instead of a run: are the places there that the ablations replace in the sources?
+    #[arg(long)]
+    check_ablations: bool,
     /// Only a part: goals, mixes, ablations, instructions, list, or report (from the last run).
     part: Option<String>,
 }
@@ -61,6 +64,9 @@ pub(crate) fn run(args: Args) -> Verdict {
     }
     if let Some(runs) = args.compare {
         bench.arg("compare").args(runs);
+    }
+    if args.check_ablations {
+        bench.arg("check-ablations");
     }
     bench.args(&args.part);
     Ok(bench.status().context("cargo does not start")?.success())
