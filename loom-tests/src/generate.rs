@@ -614,6 +614,10 @@ pub fn set(name: &str) -> Option<Vec<Model>> {
         "freeing" => freeing(3),
         "quick" => {
             let mut quick = models(written(CHOSEN), Some(2), false);
+            // Readers of streams that sleep have failed at three preemptions first.
+            let mut sleepers = written(CHOSEN);
+            sleepers.retain(|program| program.ops().any(|op| op == Op::Await));
+            quick.extend(models(sleepers, Some(3), false));
             quick.extend(resizing(2));
             quick.extend(models(pairs(true), Some(2), false));
             capped(quick)

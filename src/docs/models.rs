@@ -11,8 +11,9 @@
 //! polled, timed and blocking waits), on one key and on two, before which there is nothing, a
 //! record with a wait, or a wait alone, under each write policy; all programs of two calls against
 //! one from the core of the alphabet; and some ninety programs of up to three threads that stand
-//! for the ways in which caches, wait lists and wakers of this kind have failed elsewhere. The text
-//! of a program is its name:
+//! for the ways in which caches, wait lists and wakers of this kind have failed elsewhere. A
+//! relisting is in the alphabet as the calls that it stands for, of one pod at most. The text of a
+//! program is its name:
 //!
 //! ```text
 //! overwrite: [update(2); set(a,3); s0=sub(a,3)] set(a,4); get(a) || s0.wait
@@ -26,6 +27,10 @@
 //! cells, so that whoever reads them without being ordered after their making is found; the last
 //! waker of an ended wait was called, a replaced or dropped one never is, none is kept; and a key
 //! without record or wait is not remembered.
+//!
+//! **The index by itself**, too: twenty-two models of the hash table alone, in which tables of two to
+//! eight buckets grow, shrink and are searched, scanned and changed meanwhile, and slots notice when
+//! they are released too early, twice or never (`index: …` in the tables).
 //!
 //! **In every order of its threads.** loom remembers one access per object, so that a load before a
 //! compare-and-swap hides an earlier load of another thread (loom#166): `get || set` has one
@@ -41,7 +46,19 @@
 //!
 //! **The checks are checked.** Every ordering stronger than relaxed is weakened, one half at a time,
 //! every fence weakened and removed, every step of the protocol left out, and the quick set run on
-//! each of these mutants (`cargo xtask loom --mutants`). What no model notices needs a reason.
+//! each of these mutants (`cargo xtask loom --mutants`). What no model notices needs a reason. Among
+//! them are the mistakes that such caches are made with, each of which the quick set has to notice
+//! (`--mutants --filter mistake`): to wake and look again, to wake strictly, to enter without being
+//! strict, to subscribe without the second look, to publish after the hand-over, to lose a neighbour
+//! in a cancellation, to keep the observed time across a set, to miss in a close who is registering.
+//! A result belongs to the statement that was changed: when that changes, the table says "not run".
+//!
+//! **Three lengths.** The quick set takes a few minutes and ends each program after 2,000
+//! executions. `--deep` explores each to its end or to 50,000 executions, which takes a day and more
+//! (`--estimate 40` measures it); `--deep --minutes 45` gives each a share of that time instead. The
+//! tables say how many were not explored to the end of their bound, and after how many executions
+//! they were given up. `--record` keeps what came of it, each program as it ends, and `--resume`
+//! goes on from there.
 //!
 //! # What a green run means
 //!
@@ -54,8 +71,10 @@
 //! * Most programs are bounded in preemptions, and where the table says so, in executions.
 //! * loom does not load ahead of program order, remembers seven stores of an atomic, lets no
 //!   `compare_exchange_weak` fail for no reason, and misses interleavings as said above.
-//! * Reference counts are std's under loom too. That a value is dropped after its last use rests on
-//!   `Arc`, and is seen by AddressSanitizer, not by loom.
+//! * Reference counts are std's under loom too. That a value is dropped after its last use, and the
+//!   cache's own memory after its last user, rests on `Arc`: loom sees the last handle close the
+//!   cache under a wait, while its memory is kept to the end of the execution. That it goes while
+//!   waits end is left to shuttle, to the histories of real threads and to AddressSanitizer.
 //! * The cache's nodes are plain memory to loom. A publication is checked as far as keys and values
 //!   show it.
 //!

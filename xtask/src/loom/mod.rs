@@ -170,7 +170,7 @@ pub(crate) fn run(args: Args) -> Verdict {
         "zero of nothing is nothing"
     );
     if args.page {
-        return page::write(&mutants::copy()?, args.check);
+        return page::write(&mutants::copy("page")?, args.check);
     }
     if args.mutants {
         return mutants::run(&args);

@@ -62,9 +62,10 @@ struct Lab {
     sound: bool,
 }
 
-/// A copy of the sources to plant them in.
-pub(crate) fn copy() -> anyhow::Result<PathBuf> {
-    let copy = target_dir().join("mutants").join("copy");
+/// A copy of the sources to plant them in. The page has its own, so that it can be written while
+/// mutants are run.
+pub(crate) fn copy(name: &str) -> anyhow::Result<PathBuf> {
+    let copy = target_dir().join("mutants").join(name);
     copy_sources(&copy)?;
     Ok(copy)
 }
@@ -75,7 +76,7 @@ pub(crate) fn planted(copy: &Path) -> anyhow::Result<Vec<Mutant>> {
 }
 
 pub(crate) fn run(args: &Args) -> Verdict {
-    let copy = copy()?;
+    let copy = copy(if args.list { "list" } else { "copy" })?;
     let mutants = planted(&copy)?;
     let reasons = reasons()?;
     if args.list {

@@ -355,6 +355,15 @@ pub(crate) const STEPS: &[Step] = &[
         edits: &[("raw/bell.rs", "if before & (PARKED | WOKEN) == PARKED {", "if !$on && before & (PARKED | WOKEN) == PARKED {")],
     },
     Step {
+        name: "the mark of an unrung push is a read-modify-write",
+        what: "whoever takes the mark is ordered after the push that left it",
+        edits: &[(
+            "raw/feed.rs",
+            "self.unrung.swap(true, Ordering::Release);",
+            "if $on { self.unrung.store(true, super::Order::Release) } else { self.unrung.swap(true, Ordering::Release); }",
+        )],
+    },
+    Step {
         name: "mistake: publish after hand-over",
         what: "a waiter is not told before the record is there",
         edits: &[
