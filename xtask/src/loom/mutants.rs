@@ -14,6 +14,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
+use super::journal::Journal;
 use super::page;
 use super::report::Screen;
 use super::sites;
@@ -278,21 +279,45 @@ fn lab(args: &Args, copy: &Path, set: &str, cfgs: &[&str], target: &str) -> anyh
     }
     .run()?;
     let models = args.choose_some(list(&binary, set)?);
-    let glances = models.iter().map(|model| Model {
-        limit: Some(GLANCE),
-        ..model.clone()
-    });
-    let glances = glances.collect();
     let mut tally = Tally::new(set, "");
     let mut screen = Screen::new(set, models.len(), args.jobs, false);
     let mut passing = Vec::new();
-    let mut broken = None;
-    explore_all(&binary, glances, args.jobs, Some, |report| {
-        if let Report::Ended(model, Event::Done { passed, .. }) = &report {
-            let whole = models
+    let mut pass = |model: &Model, event: &Event| {
+        if let Event::Done { passed, .. } = event {
+            let limit = models
                 .iter()
-                .find(|m| m.program == model.program && m.alike == model.alike);
-            passing.extend(whole.map(|model| (model.clone(), passed.clone())));
+                .find(|m| m.is_like(model))
+                .and_then(|m| m.limit);
+            let whole = Model {
+                limit,
+                ..model.clone()
+            };
+            passing.push((whole, passed.clone()));
+        }
+    };
+    // What the same build has passed before, it passes again.
+    let mut journal = Journal::open(&format!("mutants-{set}"), &binary, true)?;
+    let mut broken = None;
+    let mut left = Vec::new();
+    for model in &models {
+        let glance = Model {
+            limit: Some(GLANCE),
+            ..model.clone()
+        };
+        match journal.of(&glance) {
+            Some(event) => {
+                pass(&glance, &event);
+                screen.show(Report::Ended(glance, event), &mut tally, &mut broken);
+            }
+            None => left.push(glance),
+        }
+    }
+    explore_all(&binary, left, args.jobs, Some, |report| {
+        if let Report::Ended(model, event) = &report {
+            pass(model, event);
+            if let Err(error) = journal.note(model, event) {
+                broken = Some(error);
+            }
         }
         screen.show(report, &mut tally, &mut broken);
     });

@@ -293,7 +293,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "mistake: non-strict entry by the record",
         what: "on entry, equal is not newer",
-        edits: &[("raw/cache.rs", "record.newest() > min)", "(record.newest() > min || $on && record.newest() == min))")],
+        edits: &[("raw/cache.rs", "record.newest() > min)", "record.newest() > min || $on && record.newest() == min)")],
     },
     Step {
         name: "mistake: non-strict entry by the global time",

@@ -34,6 +34,13 @@ pub(crate) struct Model {
 }
 
 impl Model {
+    /// Whether it is the same but for how far it is explored.
+    pub(crate) fn is_like(&self, other: &Model) -> bool {
+        self.program == other.program
+            && self.alike == other.alike
+            && self.preemptions == other.preemptions
+    }
+
     /// The bound in words.
     pub(crate) fn bound(&self) -> String {
         self.preemptions.map_or("none".into(), |n| n.to_string())
