@@ -33,27 +33,18 @@ impl Journal {
         build.write(&fs::read(binary)?);
         let build = format!("{:016x}", build.finish());
         let before = fs::read_to_string(&path).unwrap_or_default();
-        let before = before
-            .lines()
-            .next()
-            .filter(|first| resume && *first == build)
-            .map_or(
-                Vec::new(),
-                // The last line may have been cut short.
-                |_| {
-                    before
-                        .lines()
-                        .skip(1)
-                        .map_while(|line| serde_json::from_str(line).ok())
-                        .collect()
-                },
-            );
+        let mut lines = before.lines();
+        let same = lines.next() == Some(&build);
+        // The last line may have been cut short.
+        let entries = lines.map_while(|line| serde_json::from_str(line).ok());
+        let entries = entries.filter(|_| resume && same);
+        fs::create_dir_all(path.parent().expect("a file in a directory"))?;
         let mut journal = Journal {
             file: File::create(&path).with_context(|| path.display().to_string())?,
             done: HashMap::new(),
         };
         writeln!(journal.file, "{build}")?;
-        for Entry { model, event } in before {
+        for Entry { model, event } in entries {
             journal.note(&model, &event)?;
             journal.done.insert(key(&model), event);
         }

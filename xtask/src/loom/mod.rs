@@ -169,6 +169,11 @@ pub(crate) fn run(args: Args) -> Verdict {
         args.every > 0 && args.jobs > 0,
         "zero of nothing is nothing"
     );
+    let whole = args.filter.is_empty() && args.set.is_empty() && args.every == 1;
+    ensure!(
+        whole || args.mutants || !args.record,
+        "what is kept of a run is kept of all of it: no --record with --filter, --set or --every"
+    );
     if args.page {
         return page::write(&mutants::copy("page")?, args.check);
     }
