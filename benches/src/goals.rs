@@ -123,16 +123,16 @@ type Experiment = fn(&mut Runner, &mut Table);
 const EXPERIMENTS: &[(&str, f64, Experiment)] = &[
     ("reads", 2.0, reads),
     ("sets", 2.0, sets),
-    ("beside a writer", 4.0, beside_a_writer),
+    ("beside a writer", 6.0, beside_a_writer),
     ("beside live threads", 2.0, beside_live_threads),
     ("update_time", 3.0, update_time),
-    ("round trip", 6.0, round_trip),
-    ("eight threads", 6.0, eight_threads),
-    ("waking tasks", 3.0, waking_tasks),
-    ("reads during a wake-up", 3.0, reads_during_wake_up),
+    ("round trip", 5.0, round_trip),
+    ("eight threads", 13.0, eight_threads),
+    ("waking tasks", 5.0, waking_tasks),
+    ("reads during a wake-up", 4.0, reads_during_wake_up),
     ("memory", 1.0, memory),
-    ("growth", 12.0, growth),
-    ("compressed day", 2.0, compressed_day),
+    ("growth", 9.0, growth),
+    ("compressed day", 4.0, compressed_day),
     ("beyond the kubelet", 2.0, beyond_the_kubelet),
 ];
 
@@ -367,7 +367,7 @@ fn beside_a_writer(runner: &mut Runner, table: &mut Table) {
     };
     let samples = runner.interleave(
         "beside a writer",
-        40,
+        100,
         vec![
             Case::new(OURS, FIGURES, || ours_slice(None)),
             Case::new("papaya", FIGURES, || {
@@ -559,7 +559,7 @@ fn ping_pong(turns: u64, ping: impl Fn(u64) + Sync, pong: impl Fn(u64) + Sync) -
 }
 
 fn round_trip(runner: &mut Runner, table: &mut Table) {
-    const TURNS: u64 = 2_000;
+    const TURNS: u64 = 500;
     let keys = uuids(2);
     let (there, back) = (&keys[0], &keys[1]);
     let ours = Ours::with_capacity(KEYS);
@@ -567,7 +567,7 @@ fn round_trip(runner: &mut Runner, table: &mut Table) {
     let base = AtomicU64::new(0);
     let samples = runner.interleave(
         "round trip",
-        40,
+        120,
         vec![
             Case::new(OURS, &[NANOS], || {
                 let from = base.fetch_add(TURNS, Relaxed);
@@ -716,7 +716,7 @@ fn eight_threads(runner: &mut Runner, table: &mut Table) {
     let parking_lot = filled::<ParkingLotLock>(&keys);
     let samples = runner.interleave(
         "eight threads: reads",
-        16,
+        32,
         vec![
             Case::new(OURS, FIGURES, || mixed(&*ours, &keys)),
             Case::new(StdLock::NAME, FIGURES, || mixed(&*std, &keys)),
@@ -754,7 +754,7 @@ fn eight_threads(runner: &mut Runner, table: &mut Table) {
     }
     let samples = runner.interleave(
         "eight threads: sets",
-        16,
+        32,
         vec![
             Case::new(OURS, &[SETS, CORES], || setting(&*ours, &keys)),
             Case::new(StdLock::NAME, &[SETS, CORES], || setting(&*std, &keys)),
@@ -803,7 +803,7 @@ fn waking_tasks(runner: &mut Runner, table: &mut Table) {
     let some = &keys[..SOME];
     let samples = runner.interleave(
         "waking 2,500 tasks",
-        40,
+        80,
         vec![
             Case::new(OURS, FIGURES, peer_slice::<Ours>(&runtime, some, figures)),
             Case::new(
@@ -825,7 +825,7 @@ fn waking_tasks(runner: &mut Runner, table: &mut Table) {
     );
     let samples = runner.interleave(
         "waking 10,000 tasks",
-        20,
+        40,
         vec![
             Case::new(OURS, FIGURES, peer_slice::<Ours>(&runtime, &keys, figures)),
             Case::new("bare wakers", FIGURES, || {
@@ -899,7 +899,7 @@ fn reads_during_wake_up(runner: &mut Runner, table: &mut Table) {
     };
     let samples = runner.interleave(
         "reads during a wake-up",
-        40,
+        80,
         vec![
             Case::new("during", &[TAIL], || slice(true)),
             Case::new("idle", &[TAIL], || slice(false)),
@@ -989,7 +989,7 @@ fn compressed_day(runner: &mut Runner, table: &mut Table) {
     const FIGURE: &str = "relists/s";
     let samples = runner.interleave(
         "compressed day",
-        20,
+        60,
         vec![
             Case::new(OURS, &[FIGURE], || ours.slice()),
             Case::new(Lock::NAME, &[FIGURE], || lock.slice()),
