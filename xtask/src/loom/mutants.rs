@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args) -> Verdict {
             .expect("a template that is written here"),
     );
     let open = Mutex::new(VecDeque::from(chosen));
-    // How many mutants each model has noticed: the keenest go first.
+    // How many mutants each model has noticed: the keenest go first, then the shortest.
     let keen: Mutex<HashMap<String, usize>> = Mutex::default();
     let done: Mutex<Vec<Verdicts>> = Mutex::default();
     let broken: Mutex<Option<anyhow::Error>> = Mutex::default();
@@ -356,7 +356,10 @@ fn examine(
             .filter(|(_, passed)| passed.contains(&verdicts.mutant.id))
             .map(|(model, _)| model)
             .collect();
-        models.sort_by_key(|model| std::cmp::Reverse(keenness.get(&model.program).copied()));
+        models.sort_by_key(|model| {
+            let keen = keenness.get(&model.program).copied();
+            (std::cmp::Reverse(keen), model.program.len())
+        });
         let env = [("PODCACHE_MUTANT", verdicts.mutant.id.to_string())];
         let mut worker = None;
         for model in models {
