@@ -275,9 +275,9 @@ impl<K, V, S> RawCache<K, V, S> {
 
     /// Releases the slot's reference to a node that has left it, when all guards are gone.
     fn discard(&self, node: Current<'_, V>, guard: &Guard) {
-        let node = node.as_ptr();
+        let node = node.as_ptr().cast_mut();
         // SAFETY: out of the slot, so unreachable for new guards; the reference is ours to give.
-        unsafe { guard.defer(move || Node::leave_slot(node)) };
+        unsafe { guard.retire(node, |node| Node::leave_slot(node)) };
     }
 
     /// What follows the insertion of a slot that brought its record.
@@ -344,8 +344,9 @@ impl<K, V, S> RawCache<K, V, S> {
 
 impl<K: Ord + Clone, V, S> RawCache<K, V, S> {
     /// The view of the present tick, or a later one.
+    #[inline]
     pub(crate) fn view(&self) -> Arc<View<K, V>> {
-        self.view.get(self.tick().number, || View::build(self))
+        self.view.get(&self.clock, || View::build(self))
     }
 }
 

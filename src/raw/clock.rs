@@ -4,8 +4,10 @@
 //! times may go back: two looks that find the same tick under one guard prove that nothing
 //! happened in between, two looks that find the same number prove nothing.
 
+use std::ptr;
+
 use super::reclaim::Guard;
-use super::sync::{AtomicPtr, Ordering};
+use super::sync::{Arc, AtomicPtr, Ordering};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tick {
@@ -24,7 +26,7 @@ impl Clock {
             closed: false,
             number: 0,
         };
-        Clock(AtomicPtr::new(Box::into_raw(Box::new(start))))
+        Clock(AtomicPtr::new(Arc::into_raw(Arc::new(start)).cast_mut()))
     }
 
     /// The present tick: its address is its identity for as long as the guard lives.
@@ -36,12 +38,29 @@ impl Clock {
         unsafe { &*tick }
     }
 
+    /// The present tick, to keep beyond the guard: so its address stays its own.
+    pub(crate) fn keep(&self, guard: &Guard) -> Arc<Tick> {
+        let tick = self.tick(guard);
+        // SAFETY: an `Arc`'s pointer, and the clock's reference is released only after the guard.
+        unsafe {
+            Arc::increment_strong_count(tick);
+            Arc::from_raw(tick)
+        }
+    }
+
+    /// Whether this very tick is still the present one.
+    #[inline]
+    pub(crate) fn still_shows(&self, tick: &Arc<Tick>) -> bool {
+        // Relaxed: compares, and follows nothing.
+        ptr::eq(self.0.load(Ordering::Relaxed), Arc::as_ptr(tick))
+    }
+
     /// Replaces the tick by what `change` makes of it. Lock-free.
     ///
     /// Linearization point of `update_time` and `close`.
     pub(crate) fn advance(&self, guard: &Guard, change: impl Fn(&mut Tick)) {
         let mut now = self.tick(guard);
-        let new = Box::into_raw(Box::new(*now));
+        let new = Arc::into_raw(Arc::new(*now)).cast_mut();
         loop {
             let mut tick = *now;
             change(&mut tick);
@@ -54,8 +73,8 @@ impl Clock {
                 .compare_exchange(old.cast_mut(), new, Ordering::AcqRel, Ordering::Acquire)
             {
                 Ok(old) => {
-                    // SAFETY: unreachable from now on for new guards, and ours to free.
-                    return unsafe { guard.defer(move || drop(Box::from_raw(old))) };
+                    // SAFETY: unreachable from now on for new guards; the clock's reference is ours.
+                    return unsafe { guard.retire(old, |old| drop(Arc::from_raw(old))) };
                 }
                 // SAFETY: as in `tick`.
                 Err(other) => now = unsafe { &*other },
@@ -68,7 +87,7 @@ impl Drop for Clock {
     fn drop(&mut self) {
         // Relaxed: `&mut self` has seen everything.
         let tick = self.0.load(Ordering::Relaxed);
-        // SAFETY: the last tick is owned by the clock, and nobody else is here.
-        drop(unsafe { Box::from_raw(tick) });
+        // SAFETY: the clock's reference to the last tick, and nobody else is here.
+        drop(unsafe { Arc::from_raw(tick) });
     }
 }

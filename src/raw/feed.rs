@@ -10,7 +10,7 @@
 use std::ptr;
 
 use super::bell::Bell;
-use super::reclaim::Guard;
+use super::reclaim::{Guard, drop_box};
 use super::sync::{Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 use super::waiter::Panics;
 
@@ -130,7 +130,7 @@ impl<T: Marked> Feeds<T> {
             {
                 Ok(_) if old.is_null() => return,
                 // SAFETY: unreachable from now on for new guards, and ours to free.
-                Ok(_) => return unsafe { guard.defer(move || drop(Box::from_raw(old))) },
+                Ok(_) => return unsafe { guard.retire(old, drop_box) },
                 Err(other) => {
                     if !new.is_null() {
                         // SAFETY: never published.

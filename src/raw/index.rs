@@ -46,7 +46,7 @@ use std::slice;
 
 use crossbeam_utils::CachePadded;
 
-use super::reclaim::{Guard, contain};
+use super::reclaim::{Guard, contain, drop_box};
 use super::sync::{Arc, AtomicPtr, AtomicUsize, Ordering, null_pointers};
 
 /// What the index has to know of a slot.
@@ -448,7 +448,7 @@ impl<T: Entry> Table<T> {
         // Otherwise the old table could lead to it.
         self.migrate_for(gone.hash);
         // SAFETY: now nothing does. The reference is the caller's. For threads, see `Entry`.
-        unsafe { guard.defer(move || drop(Arc::from_raw(gone.slot))) };
+        unsafe { guard.retire(gone.slot.cast_mut(), |slot| drop(Arc::from_raw(slot))) };
     }
 
     fn units(&self, prev: &Table<T>) -> usize {
@@ -540,7 +540,7 @@ impl<T: Entry> Table<T> {
                 .compare_exchange(old, ptr::null_mut(), Ordering::Release, Ordering::Relaxed);
         if detached.is_ok() {
             // SAFETY: `prev` was the last way to it, and owned it.
-            unsafe { guard.defer(move || drop(Box::from_raw(old))) };
+            unsafe { guard.retire(old, drop_box) };
         }
     }
 
@@ -577,7 +577,7 @@ fn replace<T: Entry>(bucket: &AtomicPtr<()>, word: Word<T>, next: Word<T>, guard
     {
         if word.is_many() {
             // SAFETY: only this word led to its array.
-            unsafe { guard.defer(move || word.free()) };
+            unsafe { guard.retire(word.0, |word| Word::<T>(word, PhantomData).free()) };
         }
         true
     } else {

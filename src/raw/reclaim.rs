@@ -1,8 +1,8 @@
 //! Memory reclamation: the only file that names crossbeam-epoch.
 //!
 //! Whoever follows a shared pointer holds a [`Guard`]; whoever takes an object out of every
-//! shared place hands its destruction to [`Guard::defer`], which runs it once every guard that
-//! could have seen the object is gone.
+//! shared place gives it to [`Guard::retire`], which destroys it once every guard that could have
+//! seen the object is gone.
 //!
 //! Under loom without `--cfg crossbeam_loom` nothing is reclaimed during an execution: the
 //! protocol can then be explored without a bound. With it, the real crossbeam-epoch is explored.
@@ -18,16 +18,68 @@ pub(crate) fn contain(f: impl FnOnce()) {
     }
 }
 
+/// An object that is out of every shared place, and how to destroy it.
+#[derive(Clone, Copy)]
+struct Retired {
+    object: *mut (),
+    destroy: unsafe fn(*mut ()),
+}
+
+// SAFETY: `Guard::retire` asks for objects that may be destroyed on any thread.
+unsafe impl Send for Retired {}
+
+impl Retired {
+    fn new<T>(object: *mut T, destroy: unsafe fn(*mut T)) -> Self {
+        Retired {
+            object: object.cast(),
+            // SAFETY: the same function, called with the same pointer: those to sized types are
+            // passed alike.
+            destroy: unsafe {
+                std::mem::transmute::<unsafe fn(*mut T), unsafe fn(*mut ())>(destroy)
+            },
+        }
+    }
+
+    /// Once, when every guard is gone that could have seen it.
+    fn destroy(self) {
+        // SAFETY: as `Guard::retire` asks.
+        unsafe { (self.destroy)(self.object) }
+    }
+}
+
+/// Destroys what came from [`Box::into_raw`].
+///
+/// # Safety
+///
+/// As for [`Box::from_raw`].
+pub(crate) unsafe fn drop_box<T>(object: *mut T) {
+    // SAFETY: the caller's promise.
+    drop(unsafe { Box::from_raw(object) });
+}
+
 pub(crate) use imp::{Guard, pin};
 
 #[cfg(any(not(podcache_loom), crossbeam_loom))]
 mod imp {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell, UnsafeCell};
+    use std::collections::VecDeque;
+    use std::mem;
 
-    std::thread_local! {
-        /// Whether this thread is running something deferred.
-        static FREEING: Cell<bool> = const { Cell::new(false) };
-    }
+    use super::Retired;
+    use crate::raw::sync::{Arc, AtomicU8, Ordering, thread_local};
+
+    /// How many objects wait for their end together.
+    #[cfg(not(podcache_loom))]
+    const BATCH: usize = 128;
+    #[cfg(podcache_loom)]
+    const BATCH: usize = 2;
+
+    /// How many batches a thread keeps to itself: as many as it needs while nobody holds back the
+    /// epoch.
+    #[cfg(not(podcache_loom))]
+    const KEPT: usize = 4;
+    #[cfg(podcache_loom)]
+    const KEPT: usize = 1;
 
     /// Keeps everything that was reachable when it was made, or becomes reachable later, alive.
     pub(crate) struct Guard(crossbeam_epoch::Guard);
@@ -39,32 +91,208 @@ mod imp {
     }
 
     impl Guard {
-        /// Runs `f` on some thread after all current guards are gone. Panics in it are contained.
+        /// Destroys `object` when all current guards are gone, on some thread: this one if it goes
+        /// on retiring. Panics of the destructor are contained.
         ///
         /// # Safety
         ///
-        /// What `f` destroys can no longer be reached by a guard made from now on, `f` may run on
-        /// any thread, and it owns or outlives all that it uses.
+        /// No guard made from now on can reach `object`, it is nobody else's, and `destroy` may run
+        /// for it on any thread and at any time.
         #[inline]
-        pub(crate) unsafe fn defer<F: FnOnce()>(&self, f: F) {
-            // SAFETY: the caller's promise is the one that is asked for here.
-            unsafe {
-                self.0.defer_unchecked(move || {
-                    let before = FREEING.replace(true);
-                    super::contain(f);
-                    FREEING.set(before);
-                });
+        pub(crate) unsafe fn retire<T>(&self, object: *mut T, destroy: unsafe fn(*mut T)) {
+            let retired = Retired::new(object, destroy);
+            let put = LIMBO.try_with(|limbo| limbo.put(retired, &self.0));
+            if put.is_err() {
+                // This thread is on its way out.
+                self.0.defer(move || free([retired]));
             }
         }
 
-        /// Hands this thread's garbage over so that others can free it, and tries to free some.
-        ///
-        /// Not from within a destructor that is run by this: one that ends in another flush would
-        /// run the next from there, and so on down the stack. (A nested pin collects nothing.)
+        /// Destroys what this thread has retired and nobody can reach any more, and leaves the rest
+        /// to whoever collects: this thread may never retire anything again.
         pub(crate) fn flush(&self) {
-            if !FREEING.get() {
+            if !is_freeing() {
+                let _ = LIMBO.try_with(|limbo| limbo.give_up(&self.0));
                 self.0.flush();
             }
+        }
+    }
+
+    thread_local! {
+        /// Whether this thread is in a destructor of something retired.
+        // loom has no form for a constant.
+        #[allow(clippy::missing_const_for_thread_local)]
+        static FREEING: Cell<bool> = Cell::new(false);
+
+        static LIMBO: Limbo = Limbo::default();
+    }
+
+    fn is_freeing() -> bool {
+        FREEING.try_with(Cell::get).unwrap_or(false)
+    }
+
+    /// Destroys what nobody can reach any more.
+    ///
+    /// A destructor that retires something must not run the next one from there, and so on down the
+    /// stack: hence the mark. (A nested pin collects nothing.)
+    fn free(retired: impl IntoIterator<Item = Retired>) {
+        let before = FREEING.try_with(|freeing| freeing.replace(true));
+        for retired in retired {
+            super::contain(|| retired.destroy());
+        }
+        if let Ok(before) = before {
+            FREEING.with(|freeing| freeing.set(before));
+        }
+    }
+
+    /// Objects that were retired one after the other, and whose grace period ends with that of the
+    /// last.
+    ///
+    /// Its owner and whoever collects meet here once, by one exchange each. If the end of the grace
+    /// period comes first, the owner destroys the objects when he finds that; if the owner has
+    /// gone away before, whoever collects does.
+    struct Batch {
+        state: AtomicU8,
+        objects: UnsafeCell<Vec<Retired>>,
+    }
+
+    const WAITING: u8 = 0;
+    const RIPE: u8 = 1;
+    const GIVEN_UP: u8 = 2;
+
+    // SAFETY: `Retired` may go to any thread; the cell is for whoever comes second to `state`.
+    unsafe impl Send for Batch {}
+    // SAFETY: as above.
+    unsafe impl Sync for Batch {}
+
+    impl Batch {
+        /// The objects, for whoever comes second.
+        ///
+        /// # Safety
+        ///
+        /// Only for him, and once.
+        unsafe fn take(&self) -> Vec<Retired> {
+            // SAFETY: nobody else looks here any more.
+            unsafe { mem::take(&mut *self.objects.get()) }
+        }
+
+        /// By its owner: its objects, if they may be destroyed.
+        fn ripe(&self) -> Option<Vec<Retired>> {
+            // Acquire, with the release in `ripen`: what others did to the objects under their
+            // guards is over.
+            let ripe = self.state.load(Ordering::Acquire) == RIPE;
+            // SAFETY: ripe before its owner has given it up, and the owner asks.
+            ripe.then(|| unsafe { self.take() })
+        }
+
+        /// By its owner, who does not come back.
+        fn give_up(&self) {
+            // AcqRel, with the same in `ripen`.
+            if self.state.swap(GIVEN_UP, Ordering::AcqRel) == RIPE {
+                // SAFETY: we are second.
+                free(unsafe { self.take() });
+            }
+        }
+
+        /// When the grace period is over.
+        fn ripen(&self) {
+            // AcqRel, with the same in `give_up` and the acquire in `ripe`.
+            if self.state.swap(RIPE, Ordering::AcqRel) == GIVEN_UP {
+                // SAFETY: we are second.
+                free(unsafe { self.take() });
+            }
+        }
+    }
+
+    /// What a thread has retired and not destroyed yet.
+    ///
+    /// crossbeam-epoch runs destructors on whichever thread comes by: readers would pay for
+    /// writers, and the allocator for memory that goes home to another thread. So it is told of
+    /// batches only, and says when their time has come; their owner destroys them, an object for
+    /// each that he retires, while the place it came from is warm.
+    #[derive(Default)]
+    struct Limbo {
+        filling: RefCell<Vec<Retired>>,
+        kept: RefCell<VecDeque<Arc<Batch>>>,
+        ripe: RefCell<Vec<Retired>>,
+        /// Empty.
+        spare: Cell<Vec<Retired>>,
+    }
+
+    impl Limbo {
+        #[inline]
+        fn put(&self, retired: Retired, guard: &crossbeam_epoch::Guard) {
+            let full = {
+                let mut filling = self.filling.borrow_mut();
+                filling.push(retired);
+                filling.len() >= BATCH
+            };
+            if full {
+                self.seal(guard);
+            }
+            if !is_freeing() {
+                // Two if it lags behind.
+                let lag = self.kept.borrow().len() > KEPT / 2;
+                free((0..1 + usize::from(lag)).map_while(|_| self.next()));
+            }
+        }
+
+        #[inline]
+        fn next(&self) -> Option<Retired> {
+            let next = self.ripe.borrow_mut().pop();
+            next.or_else(|| self.harvest())
+        }
+
+        #[cold]
+        fn harvest(&self) -> Option<Retired> {
+            let mut kept = self.kept.borrow_mut();
+            let objects = kept.front()?.ripe()?;
+            kept.pop_front();
+            let mut ripe = self.ripe.borrow_mut();
+            self.spare.set(mem::replace(&mut *ripe, objects));
+            ripe.pop()
+        }
+
+        #[cold]
+        fn seal(&self, guard: &crossbeam_epoch::Guard) {
+            let mut next = self.spare.take();
+            next.reserve_exact(BATCH);
+            let objects = self.filling.replace(next);
+            let batch = Arc::new(Batch {
+                state: AtomicU8::new(WAITING),
+                objects: UnsafeCell::new(objects),
+            });
+            let late = {
+                let mut kept = self.kept.borrow_mut();
+                kept.push_back(Arc::clone(&batch));
+                (kept.len() > KEPT).then(|| kept.pop_front())
+            };
+            guard.defer(move || batch.ripen());
+            if !is_freeing() {
+                guard.flush();
+            }
+            if let Some(late) = late.flatten() {
+                late.give_up();
+            }
+        }
+
+        fn give_up(&self, guard: &crossbeam_epoch::Guard) {
+            let objects = self.filling.take();
+            if !objects.is_empty() {
+                guard.defer(move || free(objects));
+            }
+            for batch in self.kept.take() {
+                batch.give_up();
+            }
+            free(self.ripe.take());
+        }
+    }
+
+    impl Drop for Limbo {
+        fn drop(&mut self) {
+            let guard = crossbeam_epoch::pin();
+            self.give_up(&guard);
+            guard.flush();
         }
     }
 }
@@ -73,13 +301,12 @@ mod imp {
 mod imp {
     use std::cell::{Cell, RefCell};
 
+    use super::Retired;
     use crate::raw::sync::{Ordering, fence, model};
-
-    type Garbage = Vec<Box<dyn FnOnce()>>;
 
     std::thread_local! {
         // loom runs all threads of an execution on one OS thread.
-        static GARBAGE: RefCell<Garbage> = const { RefCell::new(Vec::new()) };
+        static GARBAGE: RefCell<Vec<Retired>> = const { RefCell::new(Vec::new()) };
     }
 
     model::thread_local! {
@@ -109,11 +336,9 @@ mod imp {
         /// # Safety
         ///
         /// As above.
-        pub(crate) unsafe fn defer<F: FnOnce()>(&self, f: F) {
-            let f: Box<dyn FnOnce() + '_> = Box::new(f);
-            // SAFETY: by the caller's promise `f` owns or outlives what it uses.
-            let f: Box<dyn FnOnce()> = unsafe { std::mem::transmute(f) };
-            GARBAGE.with(|g| g.borrow_mut().push(f));
+        pub(crate) unsafe fn retire<T>(&self, object: *mut T, destroy: unsafe fn(*mut T)) {
+            let retired = Retired::new(object, destroy);
+            GARBAGE.with(|garbage| garbage.borrow_mut().push(retired));
         }
 
         pub(crate) fn flush(&self) {}
@@ -126,8 +351,8 @@ mod imp {
             if garbage.is_empty() {
                 return;
             }
-            for f in garbage {
-                super::contain(f);
+            for retired in garbage {
+                super::contain(|| retired.destroy());
             }
         }
     }

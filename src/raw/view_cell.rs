@@ -1,17 +1,33 @@
 //! The present view of the whole cache: the only file that names arc-swap.
 //!
 //! A view is read often, replaced about once a second and kept for long: what arc-swap is for.
-//! Nothing here is touched by a writer. Each tick of the clock has a number; the first who asks
-//! for the view of a tick that has none puts an empty cell there, and one of those who ask then
-//! builds it while the others wait for him. (Without a wait it would be built more than once.)
+//! Nothing here is touched by a writer. The first who asks for the view of a tick that has none
+//! puts an empty cell there, and one of those who ask then builds it while the others wait for
+//! him. (Without a wait it would be built more than once.)
 
 use std::cell::Cell;
 
+use super::clock::{Clock, Tick};
+use super::reclaim::pin;
 use super::sync::{Arc, thread_local};
 
 struct Generation<T> {
-    number: u64,
-    view: imp::Once<Arc<T>>,
+    tick: Arc<Tick>,
+    /// One for all ticks with the same number.
+    view: Arc<imp::Once<Arc<T>>>,
+}
+
+impl<T> Generation<T> {
+    /// What is to take the place of `present` at `tick`; `None` if that is older.
+    fn next(present: Option<&Self>, tick: &Arc<Tick>) -> Option<Arc<Self>> {
+        let view = match present {
+            Some(present) if present.tick.number > tick.number => return None,
+            Some(present) if present.tick.number == tick.number => Arc::clone(&present.view),
+            _ => Arc::new(imp::Once::new()),
+        };
+        let tick = Arc::clone(tick);
+        Some(Arc::new(Generation { tick, view }))
+    }
 }
 
 pub(crate) struct ViewCell<T>(imp::Shared<Generation<T>>);
@@ -21,15 +37,15 @@ impl<T> ViewCell<T> {
         ViewCell(imp::Shared::none())
     }
 
-    /// The view of tick `number` or a later one, built if nobody has.
-    pub(crate) fn get(&self, number: u64, build: impl FnOnce() -> T) -> Arc<T> {
+    /// The view of the present tick or a later one, built if nobody has.
+    #[inline]
+    pub(crate) fn get(&self, clock: &Clock, build: impl FnOnce() -> T) -> Arc<T> {
+        let mut tick = None;
         self.0.with(
-            |generation| generation.number >= number,
-            || {
-                Arc::new(Generation {
-                    number,
-                    view: imp::Once::new(),
-                })
+            |generation| clock.still_shows(&generation.tick),
+            |present| {
+                let tick = tick.get_or_insert_with(|| clock.keep(&pin()));
+                Generation::next(present, tick)
             },
             |generation| {
                 if let Some(view) = generation.view.get() {
@@ -83,11 +99,12 @@ mod imp {
             Shared(ArcSwapOption::empty())
         }
 
-        /// Uses what is there if it will do, else what is there after replacing it.
+        /// Uses what is there if it will do, else what is to replace that; `None` leaves it.
+        #[inline]
         pub(super) fn with<R>(
             &self,
             will_do: impl Fn(&T) -> bool,
-            make: impl FnOnce() -> Arc<T>,
+            mut next: impl FnMut(Option<&T>) -> Option<Arc<T>>,
             using: impl FnOnce(&T) -> R,
         ) -> R {
             let present = self.0.load();
@@ -95,13 +112,12 @@ mod imp {
                 return using(present);
             }
             drop(present);
-            let new = make();
-            let mut chosen = Arc::clone(&new);
+            let mut chosen = None;
             self.0.rcu(|present| {
-                chosen = Arc::clone(present.as_ref().filter(|p| will_do(p)).unwrap_or(&new));
-                Some(Arc::clone(&chosen))
+                chosen = next(present.as_deref()).or_else(|| present.clone());
+                chosen.clone()
             });
-            using(&chosen)
+            using(&chosen.expect("something is there by now"))
         }
     }
 }
@@ -110,10 +126,9 @@ mod imp {
 /// reclamation.
 #[cfg(podcache_loom)]
 mod imp {
-    use super::super::reclaim::pin;
     use super::super::sync::model::sync::Mutex;
     use super::super::sync::{AtomicPtr, Ordering};
-    use super::Arc;
+    use super::{Arc, pin};
     use std::ptr;
 
     pub(super) struct Once<T>(Mutex<Option<T>>);
@@ -142,32 +157,35 @@ mod imp {
         pub(super) fn with<R>(
             &self,
             will_do: impl Fn(&T) -> bool,
-            make: impl FnOnce() -> Arc<T>,
+            mut next: impl FnMut(Option<&T>) -> Option<Arc<T>>,
             using: impl FnOnce(&T) -> R,
         ) -> R {
             let guard = pin();
-            let mut make = Some(make);
-            let mut new: Option<Arc<T>> = None;
+            let mut present = self.0.load(Ordering::Acquire);
+            // SAFETY: an `Arc`'s pointer, loaded under the guard.
+            if let Some(present) = unsafe { present.as_ref() }.filter(|p| will_do(p)) {
+                return using(present);
+            }
             loop {
-                let present = self.0.load(Ordering::Acquire);
-                // SAFETY: an `Arc`'s pointer, loaded under the guard.
-                if let Some(present) = unsafe { present.as_ref() }.filter(|p| will_do(p)) {
-                    return using(present);
-                }
-                let new = new.get_or_insert_with(|| make.take().expect("once")());
-                let raw = Arc::into_raw(Arc::clone(new)).cast_mut();
+                // SAFETY: as above.
+                let there = unsafe { present.as_ref() };
+                let Some(new) = next(there) else {
+                    return using(there.expect("something is there by now"));
+                };
+                let raw = Arc::into_raw(Arc::clone(&new)).cast_mut();
                 let swap =
                     self.0
                         .compare_exchange(present, raw, Ordering::AcqRel, Ordering::Relaxed);
                 if swap.is_ok() {
                     if !present.is_null() {
                         // SAFETY: unreachable for new guards, and the cell's own reference.
-                        unsafe { guard.defer(move || drop(Arc::from_raw(present))) };
+                        unsafe { guard.retire(present, |present| drop(Arc::from_raw(present))) };
                     }
-                    return using(new);
+                    return using(&new);
                 }
                 // SAFETY: not published.
                 drop(unsafe { Arc::from_raw(raw) });
+                present = self.0.load(Ordering::Acquire);
             }
         }
     }

@@ -12,7 +12,7 @@ use std::ptr;
 use crossbeam_utils::CachePadded;
 
 use super::list::List;
-use super::reclaim::Guard;
+use super::reclaim::{Guard, drop_box};
 use super::sync::{Arc, AtomicBool, AtomicPtr, Ordering};
 
 #[cfg(not(podcache_loom))]
@@ -113,7 +113,7 @@ impl<T> WaitingSet<T> {
             match head.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) if old.is_null() => return,
                 // SAFETY: unreachable from now on for new guards, and ours to free.
-                Ok(_) => return unsafe { guard.defer(move || drop(Box::from_raw(old))) },
+                Ok(_) => return unsafe { guard.retire(old, drop_box) },
                 Err(other) => {
                     if !new.is_null() {
                         // SAFETY: never published.
