@@ -8,7 +8,6 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::changes;
 use crate::raw::{self, Count, RawCache};
 use crate::read::Reader;
 use crate::settings::Settings;
@@ -449,23 +448,7 @@ where
     }
 
     /// All records, then what changes: see [`Changes`].
-    ///
-    /// # Panics
-    ///
-    /// If there are 32 change streams of this cache already; see
-    /// [`try_changes`](Self::try_changes).
     pub fn changes(&self) -> Changes<K, V, S>
-    where
-        K: Clone,
-    {
-        self.try_changes().unwrap_or_else(|| changes::too_many())
-    }
-
-    /// As [`changes`](Self::changes); `None` if there are 32 change streams of this cache already.
-    ///
-    /// The place of one that was dropped is free again once no writer can know it any more, which
-    /// may take some more operations.
-    pub fn try_changes(&self) -> Option<Changes<K, V, S>>
     where
         K: Clone,
     {

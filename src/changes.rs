@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::raw::{Bell, Feed, Found, MAX_FEEDS, RawCache, Slot};
+use crate::raw::{Bell, Feed, Found, RawCache, Slot};
 use crate::{RandomState, Snapshot, Timestamp, WaitError};
 
 /// What has become of a key.
@@ -61,17 +61,17 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    pub(crate) fn new(raw: Arc<RawCache<K, V, S>>) -> Option<Self> {
+    pub(crate) fn new(raw: Arc<RawCache<K, V, S>>) -> Self {
         let since = Timestamp::from_nanos(raw.tick().time);
-        let feed = raw.join()?;
-        Some(Changes {
+        let feed = raw.join();
+        Changes {
             raw,
             feed,
             since,
             cursor: Some(0),
             found: Vec::new(),
             changed: VecDeque::new(),
-        })
+        }
     }
 
     /// The global time when it began.
@@ -220,17 +220,13 @@ where
 impl<K, V, S> Drop for Changes<K, V, S> {
     fn drop(&mut self) {
         let waker = self.feed.bell.take_waker();
-        self.raw.leave(&self.feed);
-        for slot in self.changed.drain(..).chain(self.feed.take()) {
+        let left = self.raw.leave(&self.feed);
+        for slot in self.changed.drain(..).chain(left) {
             self.feed.clear(&slot);
             self.raw.let_go(&slot);
         }
         drop(waker);
     }
-}
-
-pub(crate) fn too_many() -> ! {
-    panic!("a cache has at most {MAX_FEEDS} change streams at once")
 }
 
 impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for Change<K, V> {

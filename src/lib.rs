@@ -131,8 +131,13 @@ pub use view::{Changed, Diff, View, ViewIter, ViewReader};
 pub mod model {
     //! What model checks need beside the public face.
 
+    /// Does for memory what the end of a thread does: the last step of each thread of a model but the
+    /// first. Only the real collector, that is with `--cfg crossbeam_loom`, needs it.
+    pub fn end_thread() {
+        crate::raw::end_thread();
+    }
+
     /// Frees what an execution left: the last step of a model, after its threads are joined.
-    #[cfg(not(crossbeam_loom))]
     pub fn free_garbage() {
         crate::raw::free_garbage();
     }

@@ -2,7 +2,6 @@
 
 /// Which writes are stored. Chosen once, in the [`Builder`](crate::Builder).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
 pub enum WritePolicy {
     /// Every write is stored; times may go back. The kubelet's default.
     #[default]

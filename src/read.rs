@@ -7,7 +7,6 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use crate::changes;
 use crate::raw::{self, Home, RawCache, Wait};
 use crate::subscription::result;
 use crate::{
@@ -319,19 +318,7 @@ where
     }
 
     /// See [`Cache::changes`](crate::Cache::changes).
-    ///
-    /// # Panics
-    ///
-    /// If there are 32 change streams of this cache already.
     pub fn changes(&self) -> Changes<K, V, S>
-    where
-        K: Clone,
-    {
-        self.try_changes().unwrap_or_else(|| changes::too_many())
-    }
-
-    /// See [`Cache::try_changes`](crate::Cache::try_changes).
-    pub fn try_changes(&self) -> Option<Changes<K, V, S>>
     where
         K: Clone,
     {

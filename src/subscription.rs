@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::raw::{Home, Outcome, Waiter};
+use crate::raw::{Bell, Home, Outcome, Waiter};
 use crate::trace::WaitSpan;
 use crate::{Snapshot, WaitError};
 
@@ -28,7 +28,8 @@ use crate::{Snapshot, WaitError};
 /// # Progress
 ///
 /// Lock-free. A wait that has been named by a call is ready for all these methods even if the
-/// thread of that call was stopped before it came to this waiter.
+/// thread of that call was stopped before it came to this waiter. None of them, nor a drop, runs
+/// another task's waker.
 #[must_use = "dropping a subscription gives up the wait"]
 pub struct Subscription<V>(State<V>);
 
@@ -94,13 +95,26 @@ impl<V> Subscription<V> {
 
     fn sleep(&self, deadline: Option<Instant>) -> Result<Snapshot<V>, WaitError> {
         let (waiter, home) = match &self.0 {
-            State::Registered { waiter, home, .. } if waiter.is_waiting() => (waiter, home),
-            _ => return self.try_get().expect("it is over"),
+            State::Over(result) => return result.clone(),
+            State::Registered { waiter, home, .. } => (waiter, home),
         };
+        if let Some(outcome) = outcome_of(waiter, home) {
+            return result(outcome);
+        }
         let mut span = WaitSpan::NONE;
         span.open("thread", home, waiter.min);
-        span.within(|| waiter.wait(deadline));
-        let result = self.try_get().unwrap_or(Err(WaitError::TimedOut));
+        let outcome = span.within(|| {
+            loop {
+                if Bell::is_late(deadline) {
+                    return outcome_of(waiter, home);
+                }
+                waiter.bell.sleep(deadline);
+                if let Some(outcome) = outcome_of(waiter, home) {
+                    return Some(outcome);
+                }
+            }
+        });
+        let result = outcome.map_or(Err(WaitError::TimedOut), result);
         span.close(Some(&result));
         if let (Err(WaitError::TimedOut), Some(home)) = (&result, home.upgrade()) {
             home.timed_out();
@@ -138,13 +152,12 @@ impl<V> Future for Subscription<V> {
             span.within(|| waiter.bell.register(cx.waker()));
             // Looked at again: the result may have come before the waker.
             outcome = outcome_of(waiter, home);
-            if outcome.is_some() {
-                drop(waiter.bell.take_waker());
-            }
         }
         match outcome.map(result) {
             None => Poll::Pending,
             Some(result) => {
+                // The task knows, and has no more use for a call.
+                drop(waiter.bell.take_waker());
                 span.close(Some(&result));
                 Poll::Ready(result)
             }

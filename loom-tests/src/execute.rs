@@ -485,7 +485,13 @@ pub fn execute(program: &Program, spread: Spread) -> History {
             ops.clone(),
             Arc::clone(&clock),
         );
-        spawned.push((thread, thread::spawn(move || hands.run(&ops, &clock))));
+        let run = move || {
+            let hands = hands.run(&ops, &clock);
+            #[cfg(podcache_loom)]
+            podcache::model::end_thread();
+            hands
+        };
+        spawned.push((thread, thread::spawn(run)));
     }
     #[cfg(podcache_loom)]
     if program.timed() {
@@ -566,11 +572,10 @@ pub fn execute(program: &Program, spread: Spread) -> History {
     check_leftovers(program, &main, &mut hands);
 
     drop((hands, main, memory));
+    #[cfg(podcache_loom)]
+    podcache::model::free_garbage();
     #[cfg(all(podcache_loom, not(crossbeam_loom)))]
-    {
-        podcache::model::free_garbage();
-        assert_eq!(Status::alive(), 0, "values leaked");
-    }
+    assert_eq!(Status::alive(), 0, "values leaked");
     history
 }
 

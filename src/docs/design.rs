@@ -47,7 +47,7 @@
 //! the index. Mark first, unlink afterwards, by anybody: the scheme of Harris's and Michael's
 //! lists.
 //!
-//! # A hand-over that everybody finishes
+//! # A hand-over that everybody takes part in
 //!
 //! Claiming waiters (the swap) and giving them their snapshot are different steps, and a thread can
 //! be stopped between them. Its waiters would then be hostages: removed from the list, so that
@@ -55,11 +55,18 @@
 //! it names is still without a result.
 //!
 //! So the new node carries the claimed waiters and what they get, in `handed`, and **every later
-//! move on the slot first finishes the hand-over it finds**. That may be done by any number of
-//! threads any number of times: a waiter's result goes from empty to final by one compare-and-swap,
-//! telling it twice is harmless, and a flag on the hand-over says when nobody need bother any more.
-//! Helping of this kind is the standard road to lock-freedom (Herlihy; Barnes); here it also gives
-//! the guarantee *ready when the waking call returns*, whoever claimed the waiter.
+//! move on the slot first gives them their results and wakes the threads among them**. That may be
+//! done by any number of threads any number of times: a waiter's result goes from empty to final by
+//! one compare-and-swap, telling it twice is harmless, and a flag on the hand-over says when nobody
+//! need bother any more. Helping of this kind is the standard road to lock-freedom (Herlihy;
+//! Barnes); here it also gives the guarantee *ready when the waking call returns*, whoever claimed
+//! the waiter.
+//!
+//! To call the *tasks* among them is another matter: a waker is foreign code, which may panic or
+//! not come back. Only calls that wake do that, as their last step, without an epoch guard, and
+//! after everybody whom they name has his result. A move that wakes nobody (a wait, a time-out, a
+//! cancellation) carries on who may not have been called yet, in `owed`, to the next that does. So
+//! a fresh read never runs a stranger's waker, and a task is not hostage to the one before it.
 //!
 //! It does not even take a later move: a subscription that is asked for its result looks into its
 //! slot first, and takes what it was named for.
@@ -68,10 +75,9 @@
 //! needed: it claims them where they are, by a flag of the node. A move *seals* that flag before
 //! its swap, so of the two exactly one decides what becomes of the waiters; and as long as they are
 //! not sealed, nobody has replaced the node, so its record is the key's at that instant. A claim is
-//! a hand-over like any other: everybody finishes it.
+//! a hand-over like any other.
 //!
-//! Results come first, then threads are woken, and wakers are called last. They are foreign code:
-//! it runs without an epoch guard, and a panic in one is kept until everybody else is served.
+//! A panic in a waker is kept until everybody else is served.
 //!
 //! # A waiter
 //!
@@ -184,8 +190,14 @@
 //! (crossbeam-epoch, after Fraser's thesis): what was taken out of its last shared place is freed
 //! only when every guard that could have seen it is gone. A reader that wants to keep a record
 //! takes a counted reference to the node under the guard; a [`Pinned`](crate::Pinned) lends it
-//! without. The crate itself is not pinned while a thread is parked or a waker is called (but for
-//! one case: whoever decides a `Monotonic` proposal calls the tasks that read the change streams).
+//! without. The crate itself is not pinned while a thread is parked or a waker is called.
+//!
+//! crossbeam-epoch runs destructors on whichever thread comes by. Then readers pay for writers, and
+//! the allocator for memory that one thread takes and another gives back. So a thread keeps what it
+//! retires, tells crossbeam-epoch of 128 objects at a time, is told when their time has come, and
+//! destroys one for each that it retires from then on. What it cannot come back for, since it
+//! removes keys, ends, or lags behind, it gives up, and whoever collects destroys it. On two cores
+//! this made reads beside a writer at full speed several times faster, and a `set` a fifth.
 //!
 //! ## Why not arc-swap in every slot
 //!

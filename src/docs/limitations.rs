@@ -9,17 +9,19 @@
 //! process and every other user of crossbeam-epoch's default collector: a [`Pinned`](crate::Pinned)
 //! held for long, or one that is leaked; a `Pinned` held while waiting; a thread that is stopped
 //! inside a call; a key's `Eq` or `Clone`, or the `Drop` of a value, that does not return. It holds
-//! back *memory*, never a reader, writer or waiter.
+//! back *memory*, never a reader, writer or waiter. A forgotten `Pinned` holds it back for the rest
+//! of the process: what it lent may have been leaked with it, and be read by any thread.
 //!
 //! *Way out:* hold a `Pinned` for a batch of reads, not for a request. To keep a record, take
 //! [`Entry::to_snapshot`](crate::Entry::to_snapshot).
 //!
 //! ## A quiet thread keeps its last garbage
 //!
-//! Each thread collects what it replaced in a bag of up to 64 objects and hands it over when the
-//! bag is full, when it removes a key, or when it ends; and somebody has to come by to free what
-//! was handed over (every 128th pin does, of any thread). A thread that sets a few values and then
-//! goes quiet keeps the replaced ones alive, though nobody can read them.
+//! A thread destroys itself what it has replaced: an object for each that it replaces later, in
+//! batches of 128 whose time has come when nobody can see them any more. A thread that sets values
+//! and then goes quiet keeps the last ones that it replaced alive, some hundreds at most, though
+//! nobody can read them. When it removes a key, or ends, it leaves all of them to whoever comes by
+//! (every 128th pin does, of any thread).
 //!
 //! *Way out:* do not tie the release of a scarce resource (a file, a connection) to the drop of a
 //! cached value. Cache a handle, and release what it stands for explicitly.
@@ -28,7 +30,14 @@
 //!
 //! That is its purpose, and it costs what it keeps. A [`Tracker`](crate::Tracker) keeps the
 //! snapshot that it loaded last, a finished [`Subscription`](crate::Subscription) its result, a
-//! [`View`](crate::View) all records of one instant.
+//! [`View`](crate::View) all records of one instant. The cache itself keeps the last view that
+//! somebody asked for, until somebody asks for a newer one.
+//!
+//! ## A wait that is over leaves a trace until the key's next move
+//!
+//! The node that ended a key's waits knows whom it ended, until the next call on the key, or the
+//! second `update_time` after that, replaces it. It is small and has no waker in it, but as many as
+//! waited there.
 //!
 //! ## Deleted keys are remembered under Monotonic
 //!
@@ -58,10 +67,11 @@
 //! cache is made for *one* writer per key, which states what it saw. *Way out:* one writer per key;
 //! or atomics inside of the value, if they are independent of its times.
 //!
-//! ## Drop runs late, and on a stranger's thread
+//! ## Drop runs late, and in the middle of something else
 //!
-//! A replaced value is dropped by whichever thread collects garbage next: in the middle of some
-//! `get`, perhaps of another cache. So `Drop` must not block, must not expect thread-locals of the
+//! A replaced value is dropped by the thread that replaced it, in the middle of some later write,
+//! perhaps of another cache; or by another thread in the middle of any call, if the one that
+//! replaced it removes keys, ends, or lags behind. So `Drop` must not block, must not expect thread-locals of the
 //! thread that made the value, and has nobody to report a panic to: the panic hook prints it, and
 //! it ends there (with `panic = "abort"`, the process does). It may call the cache.
 //!
@@ -117,14 +127,19 @@
 //! the result is there (`try_get` gives it, and so does a poll for any other reason), only the
 //! nudge is late. The next waking call cannot help, there is no second waker to call. For the same
 //! reason a waker may still be called just after its task saw the result, or dropped the
-//! subscription, if it was taken before. *Threads* are never hostage in this way: whoever passes
+//! subscription, if it was taken before. A task that was named and not called yet is called by the
+//! next waking call on its key, if the one that named it does not go on; reads, waits, time-outs
+//! and cancellations call nobody. *Threads* are never hostage in this way: whoever passes
 //! wakes them again. *Way out*, if a stopped waker is a real prospect: wait in a thread, or with a
 //! time-out in the executor.
 //!
 //! ## A waker runs inside of a writer's call
 //!
 //! As everywhere in async Rust. Those of executors only push to a queue; one that blocks delays the
-//! call that runs it, though no other.
+//! call that runs it, and the calls after that on the same key that wake (`set`,
+//! `set_observed_time`, `delete`, `update_time`, `close`) may come to the next task that is left to
+//! call. All results are there and all threads awake before the first waker runs. Likewise one that
+//! panics may do so in a later call on its key than the one that named it.
 //!
 //! ## A forgotten subscription stays registered
 //!
@@ -169,13 +184,17 @@
 //! ## A change stream conflates, and what it has not read it keeps
 //!
 //! [`Changes`](crate::Changes) gives the newest state of what changed, not every change, so whoever
-//! must see each one needs a channel. Until it is read, it keeps an entry, and the key, of
-//! everything that changed; a key that was removed and set again counts anew. *Way out:* read it,
-//! or drop it; [`lag`](crate::Changes::lag) says how far it is behind.
+//! must see each one needs a channel. Until it is read, it keeps an entry of every key that
+//! changed, also of one that is gone: for keys that do not come back that is memory by the number
+//! of keys there have ever been. A forgotten one ([`std::mem::forget`]) is never read. *Way out:*
+//! read it, or drop it; [`lag`](crate::Changes::lag) says how far it is behind.
 //!
-//! A cache has at most 32 streams at once, and a writer that is stopped between its write and the
-//! announcement delays that announcement until it goes on. *Way out:* one stream that passes on
-//! what it reads. To learn of one key, wait for it: that has neither limit.
+//! With more than 32 streams at once, of which those count that were dropped a moment ago, a slow
+//! reader costs memory by changes, and is given a key as often as it changed. *Way out:* one stream
+//! that passes on what it reads.
+//!
+//! A writer that is stopped between its write and the announcement of it delays the announcements
+//! of that key until it goes on. *Way out:* to learn of one key without fail, wait for it.
 //!
 //! # Keys
 //!

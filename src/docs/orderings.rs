@@ -19,7 +19,8 @@
 //! | tick | `update_time`, `close` | every look at the clock | whoever sees a time sees all writes that came before it |
 //! | result of a waiter | the compare-and-swap that ends the wait | `try_get`, `poll`, a thread that wakes | the snapshot is complete |
 //! | verdict on a proposal | the one who decides | those who find it refused | they put back the node before it |
-//! | "finished" flag of a hand-over | the first who is through | every later move | all results are there; it may skip the hand-over |
+//! | "done" flag of a hand-over | the first who is through | every later move | all results are there and all tasks called; it may skip the hand-over |
+//! | ripe batch of retired objects | whoever sees that its time has come | the thread that retired them | all who could see the objects are through with them |
 //! | shard of the waiting set | listing, delisting | `update_time`, `close` | the list is complete |
 //! | current table of the index | the installer | every lookup | the table is complete, its words uninitialised |
 //! | word of a bucket | a change, or a migration | every lookup | the array and the slots behind it are complete |
@@ -42,6 +43,11 @@
 //! * **Replacing a node ‖ claiming its waiters.** A move seals the node's waiters before its swap,
 //!   an `update_time` that satisfies them all claims them; both from *open*, by a compare-and-swap.
 //!   One wins.
+//! * **A batch ripens ‖ its thread gives it up.** Both exchange the batch's state. Whoever comes
+//!   second destroys the objects.
+//! * **A push to a feed ‖ its reader leaves.** The reader exchanges the top of the stack for a mark,
+//!   the writer compare-and-swaps it. If the push comes first, the reader takes the slot with the
+//!   others; if the reader's exchange does, the writer finds the mark and takes back the slot's bit.
 //! * **A removal ‖ a new table.** One takes a slot out, counts it, and looks at the table; the
 //!   other installs a table and then reads the count by a read-modify-write. If the removal counts
 //!   first, the installer reads the new number; if the installer reads first, its release is
@@ -98,6 +104,14 @@
 //! writer who brings a *new* record fences between putting it in and looking at the streams, and
 //! the stream fences between joining and looking at the index. If the writer's fence comes first,
 //! the stream finds the slot; if the stream's does, the writer finds the stream.
+//!
+//! ## A bare slot ‖ the reader it was left for
+//!
+//! A key that is removed while a stream has yet to read that keeps a bare slot, for the next record
+//! of the key. Who leaves a slot bare swaps its node in, fences, and looks at the marks again; the
+//! reader clears its mark, fences, and looks at the node. If the reader's fence comes first, the
+//! other sees that the mark is gone; if the other's does, the reader finds the bare node. Whoever
+//! sees it retires the slot. Without a fence it could stay for ever: memory, not a wrong answer.
 //!
 //! ## Timed parking where there is no futex with a deadline
 //!

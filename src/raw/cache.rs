@@ -1,9 +1,10 @@
 //! The cache below its public face: its parts, its reads, and what all writes share.
 //!
 //! Every write is a *move*: look at a slot's node, make the one that should follow, swap it in.
-//! Before that it finishes what the last move left unfinished (a hand-over, a proposal, a retired
-//! slot in the index), so a thread that was stopped half way holds up nobody. Who takes part in
-//! somebody else's hand-over runs wakers, which are user code: never under a guard.
+//! Before that it does what the last move may have left undone (results and threads to wake, a
+//! proposal, a retired slot in the index), so a thread that was stopped half way holds up nobody.
+//! To call tasks is user code, and may take its time. It is left for [`Later`], without a guard,
+//! and to the calls that wake anyway: other moves hand it on with the node.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
@@ -12,8 +13,8 @@ use super::clock::{Clock, Tick};
 use super::counters::{Count, Counters, Ended};
 use super::feed::{Feed, Feeds};
 use super::index::{Entry, Index};
-use super::node::{Aux, Current, Node, Standing};
-use super::reclaim::{Guard, contain, pin};
+use super::node::{Aux, Current, Inherited, Node, Standing};
+use super::reclaim::{Guard, pin};
 use super::slot::Slot;
 use super::sync::{Arc, Ordering, fence};
 use super::view_cell::ViewCell;
@@ -40,10 +41,12 @@ pub(crate) type Found<K, V> = (Arc<Slot<K, V>>, Arc<Node<V>>);
 /// A slot found under a guard, with its node.
 pub(super) type Place<'g, K, V> = (&'g Slot<K, V>, Current<'g, V>);
 
-/// A hand-over to finish, without a guard.
-pub(super) struct Work<V> {
-    carrier: Arc<Node<V>>,
-    aux: Arc<Aux<V>>,
+/// What a call has to do when it holds no guard any more, since it is user code or may run some.
+pub(super) struct Later<V> {
+    /// Hand-overs in which everybody has a result, and whether they were claimed: tasks to call.
+    tasks: Vec<(Arc<Aux<V>>, bool)>,
+    ended: Ended,
+    pub(super) panics: Panics,
 }
 
 /// A slot, and the node it had.
@@ -65,29 +68,51 @@ impl<K, V> Watched<K, V> {
     }
 }
 
-impl<V> Work<V> {
-    /// What `node` carries that is not known to be finished.
-    pub(super) fn of(node: Current<'_, V>) -> Option<Self> {
-        let aux = Arc::clone(node.unfinished()?);
-        Some(Work {
-            carrier: node.to_arc(),
-            aux,
-        })
+impl<V> Later<V> {
+    pub(super) fn nothing() -> Self {
+        Later {
+            tasks: Vec::new(),
+            ended: Ended::default(),
+            panics: Panics::default(),
+        }
     }
 
-    /// Gives everybody a result and wakes threads, but leaves it to others to call tasks: runs no
-    /// user code.
-    pub(super) fn offer(&self) -> Ended {
-        let mut ended = Ended::default();
-        self.aux.offer(&self.carrier, &mut ended);
-        ended
+    /// What a successor of `old` takes over. The tasks that are left to call are called by who
+    /// hands the successor over, if somebody does.
+    pub(super) fn inherit(&mut self, old: Current<'_, V>) -> Inherited<V> {
+        old.inherit(&mut self.ended)
     }
 
-    /// All of it.
-    pub(super) fn finish<K, S>(self, cache: &RawCache<K, V, S>, panics: &mut Panics) {
-        let ended = self.aux.finish(&self.carrier, panics);
-        cache.count_ended(&ended, panics);
-        panics.catch(|| drop(self)); // may be the last owner of a value
+    /// Gives a result to everybody whom `node` names, but leaves it to others to call tasks.
+    pub(super) fn offer(&mut self, node: Current<'_, V>) {
+        if let Some(aux) = node.unfinished() {
+            aux.offer(node, &mut self.ended);
+        }
+    }
+
+    /// The same, to call the tasks too. Says whether there is anything to do.
+    pub(super) fn hand_over(&mut self, node: Current<'_, V>) -> bool {
+        let unfinished = node.unfinished();
+        if let Some(aux) = unfinished {
+            let claimed = aux.offer(node, &mut self.ended);
+            self.tasks.push((Arc::clone(aux), claimed));
+        }
+        unfinished.is_some()
+    }
+
+    /// Calls tasks, counts, and keeps the first panic. Without a guard.
+    pub(super) fn run<K, S>(&mut self, cache: &RawCache<K, V, S>) {
+        for (aux, claimed) in self.tasks.drain(..) {
+            aux.finish(claimed, &mut self.panics);
+            self.panics.catch(|| drop(aux)); // may be the last owner of a value
+        }
+        cache.count_ended(&std::mem::take(&mut self.ended), &mut self.panics);
+    }
+
+    /// The same, as the last thing that a call does.
+    pub(super) fn finish<K, S>(mut self, cache: &RawCache<K, V, S>) {
+        self.run(cache);
+        self.panics.resume();
     }
 }
 
@@ -208,11 +233,6 @@ impl<K, V, S> RawCache<K, V, S> {
                 // which therefore is as it was in the slot.
                 let before = unsafe { Current::new(proposal.before, guard) };
                 self.moved(slot, before, Some(node), guard);
-                // Here and not at the end of a write, since it may be a reader who decides. A
-                // listener's waker that panics has nobody to tell it to.
-                let mut panics = Panics::default();
-                self.feeds.ring(&mut panics, pin);
-                contain(|| drop(panics));
             }
         }
         if standing == Standing::Refused && slot.put_back(node.as_ptr(), proposal.before) {
@@ -233,8 +253,25 @@ impl<K, V, S> RawCache<K, V, S> {
         // A proposal leaves `old` to whoever decides it.
         if new.is_none_or(|new| new.aux().is_none_or(|aux| aux.proposal.is_none())) {
             self.moved(slot, old, new, guard);
+            self.announce(slot, old, new, guard);
         }
         Ok(new)
+    }
+
+    /// Tells the feeds of a move from `old` to `new`. A proposal is announced by who made it, and
+    /// not by who decided it: he may be a reader, who rings for nobody.
+    pub(super) fn announce(
+        &self,
+        slot: &Slot<K, V>,
+        old: Current<'_, V>,
+        new: Option<Current<'_, V>>,
+        guard: &Guard,
+    ) {
+        if !old.same_value(new.filter(|new| new.is_record())) {
+            // SAFETY: reached through the index, or held, under the guard.
+            let slot = || unsafe { Slot::to_arc(slot) };
+            self.feeds.announce(!old.is_record(), slot, guard);
+        }
     }
 
     /// What follows a move from `old` to `new`. Once for each.
@@ -257,17 +294,11 @@ impl<K, V, S> RawCache<K, V, S> {
         {
             self.waiting.delist(listing, guard);
         }
-        let record = new.filter(|new| new.is_record());
-        if !old.same_value(record) {
-            // SAFETY: reached through the index, or held, under the guard.
-            let slot = || unsafe { Slot::to_arc(slot) };
-            self.feeds.announce(!old.is_record(), slot, guard);
-        }
         self.discard(old, guard);
         if new.is_none() {
             self.index.unlink(slot, guard);
         }
-        if new.is_none() || old.is_record() && record.is_none() {
+        if new.is_none_or(|new| old.is_record() && !new.is_record()) {
             // Retiring is rare, and a quiet thread would keep its garbage until it ends.
             guard.flush();
         }
@@ -292,16 +323,12 @@ impl<K, V, S> RawCache<K, V, S> {
     pub(super) fn on_slot<R>(
         &self,
         slot: &Slot<K, V>,
-        panics: &mut Panics,
         mut attempt: impl for<'g> FnMut(Current<'g, V>, &'g Guard) -> Option<R>,
     ) -> Option<R> {
         loop {
             let guard = pin();
             let node = self.current(slot, &guard)?;
-            if let Some(work) = Work::of(node) {
-                drop(guard);
-                work.finish(self, panics);
-            } else if let Some(result) = attempt(node, &guard) {
+            if let Some(result) = attempt(node, &guard) {
                 return Some(result);
             }
         }
@@ -309,12 +336,13 @@ impl<K, V, S> RawCache<K, V, S> {
 
     /// Who is told of changes from now on. What is there by now is to be had from
     /// [`scan`](Self::scan) with `touch`.
-    pub(crate) fn join(&self) -> Option<Arc<Feed<Slot<K, V>>>> {
+    pub(crate) fn join(&self) -> Arc<Feed<Slot<K, V>>> {
         self.feeds.join(&pin())
     }
 
-    pub(crate) fn leave(&self, feed: &Arc<Feed<Slot<K, V>>>) {
-        self.feeds.leave(feed, &pin());
+    /// Ends a feed, and gives what was not taken from it.
+    pub(crate) fn leave(&self, feed: &Arc<Feed<Slot<K, V>>>) -> Vec<Arc<Slot<K, V>>> {
+        self.feeds.leave(feed, &pin())
     }
 
     /// Adds the records of the bucket at `cursor` to `found`, and gives the position to go on
@@ -419,7 +447,6 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         &self,
         key: &Q,
         hash: u64,
-        panics: &mut Panics,
         mut attempt: impl for<'g> FnMut(&'g Tick, Option<Place<'g, K, V>>, &'g Guard) -> Option<R>,
     ) -> R
     where
@@ -439,10 +466,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                 }
                 Some((slot, node?))
             });
-            if let Some(work) = place.and_then(|(_, node)| Work::of(node)) {
-                drop(guard);
-                work.finish(self, panics);
-            } else if let Some(result) = attempt(tick, place, &guard) {
+            if let Some(result) = attempt(tick, place, &guard) {
                 return result;
             }
         }

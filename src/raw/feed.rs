@@ -6,6 +6,10 @@
 //! slot's bit, and only then reads its node: the newest.
 //!
 //! With nobody listening a writer pays one load.
+//!
+//! A mark is free for the next feed only when nobody can set it for the last one any more, which is
+//! when memory is reclaimed. A feed that finds none does without: its slots may be on its stack as
+//! often as they change.
 
 use std::ptr;
 
@@ -13,9 +17,6 @@ use super::bell::Bell;
 use super::reclaim::{Guard, drop_box};
 use super::sync::{Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 use super::waiter::Panics;
-
-/// As many as a slot has bits.
-pub(crate) const MAX_FEEDS: usize = 32;
 
 /// The marks that a slot carries for the feeds.
 pub(crate) struct Marks(AtomicU32);
@@ -32,8 +33,10 @@ pub(crate) struct Feeds<T: Marked> {
 }
 
 pub(crate) struct Feed<T: Marked> {
+    /// Its mark; zero if it has none.
     bit: u32,
     taken: Arc<AtomicU32>,
+    /// [`left`] when its reader is gone.
     top: AtomicPtr<Entry<T>>,
     behind: AtomicUsize,
     /// Something was pushed and the bell not rung for it yet.
@@ -51,6 +54,11 @@ struct Entry<T> {
 unsafe impl<T: Marked + Send + Sync> Send for Feed<T> {}
 // SAFETY: as above.
 unsafe impl<T: Marked + Send + Sync> Sync for Feed<T> {}
+
+/// The top of a stack that nothing is pushed to any more.
+fn left<T>() -> *mut Entry<T> {
+    ptr::without_provenance_mut(1)
+}
 
 impl Marks {
     pub(crate) fn none() -> Self {
@@ -72,14 +80,15 @@ impl<T: Marked> Feeds<T> {
         }
     }
 
-    /// A new feed, unless there are [`MAX_FEEDS`]. It gets what changes from now on; what is there
-    /// has to be looked at after this, with [`Slot::touch`](super::slot::Slot::touch).
-    pub(crate) fn join(&self, guard: &Guard) -> Option<Arc<Feed<T>>> {
+    /// A new feed. It gets what changes from now on; what is there has to be looked at after this,
+    /// with [`Slot::touch`](super::slot::Slot::touch).
+    pub(crate) fn join(&self, guard: &Guard) -> Arc<Feed<T>> {
         let mut taken = self.taken.load(Ordering::Relaxed);
         let bit = loop {
-            let bit = 1 << (!taken).trailing_zeros().min(31);
-            if taken & bit != 0 {
-                return None;
+            // The lowest that is free.
+            let bit = !taken & taken.wrapping_add(1);
+            if bit == 0 {
+                break bit;
             }
             // Acquire, with the release in `Feed::drop`: no slot has this mark.
             match self.taken.compare_exchange(
@@ -103,14 +112,17 @@ impl<T: Marked> Feeds<T> {
         self.change(guard, |roster| roster.push(Arc::clone(&feed)));
         // With the fence in `announce`.
         fence(Ordering::SeqCst);
-        Some(feed)
+        feed
     }
 
-    pub(crate) fn leave(&self, feed: &Arc<Feed<T>>, guard: &Guard) {
+    /// Ends a feed, and gives what its reader has not taken. A writer that still pushes to it finds
+    /// it closed, and takes back its mark.
+    pub(crate) fn leave(&self, feed: &Arc<Feed<T>>, guard: &Guard) -> Vec<Arc<T>> {
         self.change(guard, |roster| {
             roster.retain(|other| !Arc::ptr_eq(other, feed))
         });
         guard.flush();
+        feed.swap_top(left())
     }
 
     fn change(&self, guard: &Guard, change: impl Fn(&mut Vec<Arc<Feed<T>>>)) {
@@ -224,7 +236,7 @@ impl<T: Marked> Drop for Feeds<T> {
 
 impl<T: Marked> Feed<T> {
     fn push(&self, slot: &Arc<T>) {
-        // AcqRel, with the same in `take`: on one word, one of the two comes first. If the mark
+        // AcqRel, with the same in `clear`: on one word, one of the two comes first. If the mark
         // was there, the reader clears it after this, and then sees our node.
         if slot.marks().0.fetch_or(self.bit, Ordering::AcqRel) & self.bit != 0 {
             return;
@@ -232,6 +244,9 @@ impl<T: Marked> Feed<T> {
         // Relaxed: a count for people.
         self.behind.fetch_add(1, Ordering::Relaxed);
         let mut next = self.top.load(Ordering::Relaxed);
+        if next == left() {
+            return self.clear(slot);
+        }
         let entry = Box::into_raw(Box::new(Entry {
             slot: Arc::clone(slot),
             next,
@@ -243,6 +258,11 @@ impl<T: Marked> Feed<T> {
                 .compare_exchange(next, entry, Ordering::Release, Ordering::Relaxed)
             {
                 Ok(_) => break,
+                Err(other) if other == left() => {
+                    // SAFETY: never published.
+                    drop(unsafe { Box::from_raw(entry) });
+                    return self.clear(slot);
+                }
                 Err(other) => {
                     next = other;
                     // SAFETY: not published yet.
@@ -259,8 +279,12 @@ impl<T: Marked> Feed<T> {
     /// Takes all slots that have changed, in the order in which they did. Before a slot is looked
     /// at, its mark is to be cleared.
     pub(crate) fn take(&self) -> Vec<Arc<T>> {
+        self.swap_top(ptr::null_mut())
+    }
+
+    fn swap_top(&self, top: *mut Entry<T>) -> Vec<Arc<T>> {
         // Acquire, with the release in `push`.
-        let mut next = self.top.swap(ptr::null_mut(), Ordering::Acquire);
+        let mut next = self.top.swap(top, Ordering::Acquire);
         let mut slots = Vec::new();
         while !next.is_null() {
             // SAFETY: whoever swaps the stack out owns its entries.
@@ -276,7 +300,8 @@ impl<T: Marked> Feed<T> {
     /// that was left out.
     pub(crate) fn clear(&self, slot: &T) {
         // AcqRel, with the same in `push`.
-        if slot.marks().0.fetch_and(!self.bit, Ordering::AcqRel) & self.bit != 0 {
+        let marks = slot.marks().0.fetch_and(!self.bit, Ordering::AcqRel);
+        if marks & self.bit == self.bit {
             // Relaxed: a count for people.
             self.behind.fetch_sub(1, Ordering::Relaxed);
         }
@@ -289,12 +314,10 @@ impl<T: Marked> Feed<T> {
 }
 
 impl<T: Marked> Drop for Feed<T> {
-    // The last to go: no writer can push any more.
+    // When the last is gone that could push.
     fn drop(&mut self) {
-        for slot in self.take() {
-            self.clear(&slot);
-        }
-        // Release, with the acquire in `join`.
+        debug_assert!(self.top.load(Ordering::Relaxed) == left());
+        // Release, with the acquire in `join`: all marks are cleared.
         self.taken.fetch_and(!self.bit, Ordering::Release);
     }
 }

@@ -31,15 +31,15 @@ mod writes;
 pub(crate) use bell::Bell;
 pub(crate) use cache::{Found, RawCache, Watched};
 pub(crate) use counters::Count;
-pub(crate) use feed::{Feed, MAX_FEEDS};
+pub(crate) use feed::Feed;
 pub(crate) use node::{Current, Node};
 pub(crate) use reclaim::{Guard, pin};
 pub(crate) use slot::Slot;
 pub(crate) use waiter::{Outcome, Waiter};
 pub(crate) use waits::{Home, Wait};
 
-#[cfg(all(podcache_loom, not(crossbeam_loom)))]
-pub(crate) use reclaim::free_garbage;
+#[cfg(podcache_loom)]
+pub(crate) use reclaim::{end_thread, free_garbage};
 
 #[cfg(podcache_loom)]
 pub(crate) use park_loom::let_time_pass;

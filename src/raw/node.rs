@@ -10,6 +10,7 @@ use std::cell::UnsafeCell;
 use std::ops::Deref;
 use std::ptr;
 
+use super::counters::Ended;
 use super::list::List;
 use super::reclaim::Guard;
 use super::sync::{Arc, AtomicBool, AtomicU8, Ordering};
@@ -44,6 +45,11 @@ pub(crate) struct Aux<V> {
     pub(crate) fate: Fate,
     /// Waiters that this node satisfies and that may not have been told yet.
     pub(crate) handed: Option<Handed<V>>,
+    /// Waiters that a node before this one satisfied. They have their results, but the tasks among
+    /// them may not have been called yet.
+    pub(crate) owed: List<Arc<Waiter<V>>>,
+    /// Whether all of both have been told.
+    pub(crate) done: AtomicBool,
     /// The slot's place in the waiting set.
     pub(crate) listing: Option<Arc<Listing>>,
     /// The time of a deletion that the global time has not reached yet.
@@ -124,7 +130,13 @@ pub(crate) struct Handed<V> {
     pub(crate) waiters: List<Arc<Waiter<V>>>,
     /// What they get; `None` is the snapshot of the node that carries them.
     pub(crate) outcome: Option<Outcome<V>>,
-    pub(crate) done: AtomicBool,
+}
+
+/// What a node leaves to its successor.
+pub(crate) struct Inherited<V> {
+    pub(crate) waiters: Waiters<V>,
+    pub(crate) owed: List<Arc<Waiter<V>>>,
+    pub(crate) listing: Option<Arc<Listing>>,
 }
 
 /// A node that takes effect only if the global time is not past `time`.
@@ -262,15 +274,28 @@ impl<V> Aux<V> {
             waiters: Waiters::none(),
             fate: Fate::open(),
             handed: None,
+            owed: List::EMPTY,
+            done: AtomicBool::new(false),
             listing: None,
             tomb: None,
             proposal: None,
         }
     }
 
+    /// With what follows from the node before.
+    pub(crate) fn after(inherited: Inherited<V>) -> Self {
+        Aux {
+            waiters: inherited.waiters,
+            owed: inherited.owed,
+            listing: inherited.listing,
+            ..Self::none()
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.waiters.list.is_empty()
             && self.handed.is_none()
+            && self.owed.is_empty()
             && self.listing.is_none()
             && self.tomb.is_none()
             && self.proposal.is_none()
@@ -439,17 +464,33 @@ impl<'g, V> Current<'g, V> {
         Node::make(Body::Shared(owner), self.modified, observed)
     }
 
-    /// The waiters that a successor has to deal with; from now on nobody else does. `None` if they
-    /// have been claimed and are not served yet.
-    pub(crate) fn waiters(self) -> Option<Waiters<V>> {
-        let Some(aux) = self.aux().filter(|aux| !aux.waiters.list.is_empty()) else {
-            return Some(Waiters::none());
+    /// What a successor has to take over. The waiters are its own from now on. Whoever this node
+    /// has named, by itself or by a claim, has his result before the successor is there, which
+    /// could not say any more what that was.
+    pub(crate) fn inherit(self, ended: &mut Ended) -> Inherited<V> {
+        let mut inherited = Inherited {
+            waiters: Waiters::none(),
+            owed: List::EMPTY,
+            listing: self.listing().cloned(),
         };
-        match aux.fate.decide(SEALED) {
-            Ok(_) | Err(SEALED) => Some(aux.waiters.clone()),
-            Err(SERVED | IDLE) => Some(Waiters::none()),
-            Err(_) => None,
+        let Some(aux) = self.aux() else {
+            return inherited;
+        };
+        if !aux.waiters.list.is_empty()
+            && let Ok(_) | Err(SEALED) = aux.fate.decide(SEALED)
+        {
+            inherited.waiters = aux.waiters.clone();
         }
+        if let Some(aux) = self.unfinished() {
+            let claimed = aux.offer(self, ended);
+            inherited.owed = aux.untold(claimed);
+        }
+        inherited
+    }
+
+    /// Claims its waiters where they are; see [`Fate`].
+    pub(crate) fn claim(self) -> bool {
+        self.aux().is_some_and(|aux| aux.fate.claim())
     }
 
     pub(crate) fn listing(self) -> Option<&'g Arc<Listing>> {
@@ -463,9 +504,6 @@ impl<'g, V> Current<'g, V> {
     /// The aux of a node that carries a hand-over which is not known to be finished.
     pub(crate) fn unfinished(self) -> Option<&'g Arc<Aux<V>>> {
         let aux = self.aux()?;
-        let handed = aux.handed.as_ref();
-        // Acquire, with the release in `Aux::finish`: who skips it sees what it did.
-        let handing = handed.is_some_and(|handed| !handed.done.load(Ordering::Acquire));
-        (handing || aux.fate.is_claimed()).then_some(aux)
+        (aux.is_handing() || aux.fate.is_claimed()).then_some(aux)
     }
 }

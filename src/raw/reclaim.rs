@@ -276,6 +276,11 @@ mod imp {
             }
         }
 
+        fn is_empty(&self) -> bool {
+            let filling = self.filling.borrow();
+            filling.is_empty() && self.kept.borrow().is_empty() && self.ripe.borrow().is_empty()
+        }
+
         fn give_up(&self, guard: &crossbeam_epoch::Guard) {
             let objects = self.filling.take();
             if !objects.is_empty() {
@@ -288,11 +293,40 @@ mod imp {
         }
     }
 
+    #[cfg(not(podcache_loom))]
     impl Drop for Limbo {
         fn drop(&mut self) {
-            let guard = crossbeam_epoch::pin();
-            self.give_up(&guard);
-            guard.flush();
+            if !self.is_empty() {
+                let guard = crossbeam_epoch::pin();
+                self.give_up(&guard);
+                guard.flush();
+            }
+        }
+    }
+
+    // loom drops a thread's locals in no certain order, and after it was joined: nothing that
+    // happens then can be a step of a model. What `end_thread` did not give up is leaked.
+    #[cfg(podcache_loom)]
+    impl Drop for Limbo {
+        fn drop(&mut self) {
+            if !self.is_empty() {
+                mem::forget(mem::take(self));
+            }
+        }
+    }
+
+    /// Does what a thread does when it ends: the last step of a thread of a model.
+    #[cfg(podcache_loom)]
+    pub(crate) fn end_thread() {
+        LIMBO.with(|limbo| limbo.give_up(&crossbeam_epoch::pin()));
+    }
+
+    /// Frees what the execution left, from one epoch to the next, to the one after it: the last step
+    /// of a model, after all its threads are joined. When the collector goes it is too late.
+    #[cfg(podcache_loom)]
+    pub(crate) fn free_garbage() {
+        for _ in 0..4 {
+            pin().flush();
         }
     }
 }
@@ -344,6 +378,9 @@ mod imp {
         pub(crate) fn flush(&self) {}
     }
 
+    /// What a thread has retired is everybody's.
+    pub(crate) fn end_thread() {}
+
     /// Frees what the execution left: the last step of a model, after all its threads are joined.
     pub(crate) fn free_garbage() {
         loop {
@@ -358,5 +395,5 @@ mod imp {
     }
 }
 
-#[cfg(all(podcache_loom, not(crossbeam_loom)))]
-pub(crate) use imp::free_garbage;
+#[cfg(podcache_loom)]
+pub(crate) use imp::{end_thread, free_garbage};

@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use super::bell::Bell;
 use super::counters::Ended;
-use super::node::{Aux, Node};
+use super::list::List;
+use super::node::{Aux, Current, Node};
 use super::sync::{Arc, AtomicPtr, Ordering};
 
 pub(crate) struct Waiter<V> {
@@ -122,16 +123,6 @@ impl<V> Waiter<V> {
     pub(crate) fn cancel(&self) -> bool {
         self.decide(cancelled())
     }
-
-    /// Sleeps until there is a result, or `deadline`.
-    pub(crate) fn wait(&self, deadline: Option<Instant>) {
-        while self.is_waiting() {
-            if Bell::is_late(deadline) {
-                return;
-            }
-            self.bell.sleep(deadline);
-        }
-    }
 }
 
 impl<V> Drop for Waiter<V> {
@@ -146,51 +137,65 @@ impl<V> Drop for Waiter<V> {
 }
 
 impl<V> Aux<V> {
-    /// Who is being handed something, and what; `None` is the snapshot of the node.
-    fn handing(&self, claimed: bool) -> impl Iterator<Item = (&Waiter<V>, Option<&Outcome<V>>)> {
-        let claimed = claimed.then_some((&self.waiters.list, None));
-        let handed = self
-            .handed
-            .as_ref()
-            .map(|h| (&h.waiters, h.outcome.as_ref()));
-        let lists = handed.into_iter().chain(claimed);
-        lists.flat_map(|(list, outcome)| list.iter().map(move |waiter| (&**waiter, outcome)))
+    /// Whether somebody whom the node hands something may not have been told.
+    pub(crate) fn is_handing(&self) -> bool {
+        // Acquire, with the release in `finish`: who skips it sees what it did.
+        (self.handed.is_some() || !self.owed.is_empty()) && !self.done.load(Ordering::Acquire)
     }
 
-    /// Gives every waiter its outcome, and wakes the threads among them. Idempotent; by as many
-    /// threads as like to. Says whether waiters that were claimed were among them, and notes those
-    /// whose wait it has ended.
-    pub(crate) fn offer(&self, node: &Arc<Node<V>>, ended: &mut Ended) -> bool {
+    /// Gives everybody who is handed something his outcome, and wakes the threads among them. Runs
+    /// no user code. Idempotent; by as many threads as like to. Says whether waiters that were
+    /// claimed were among them, and notes those whose wait it has ended.
+    pub(crate) fn offer(&self, node: Current<'_, V>, ended: &mut Ended) -> bool {
         let claimed = self.fate.is_claimed();
-        for (waiter, outcome) in self.handing(claimed) {
-            if waiter.is_waiting() {
-                let snapshot = || Outcome::Snapshot(Arc::clone(node));
-                if waiter.offer(outcome.cloned().unwrap_or_else(snapshot)) {
-                    waiter.note(outcome, ended);
+        let handed = self.handed.as_ref();
+        let handed = handed.map(|handed| (&handed.waiters, handed.outcome.as_ref()));
+        let lists = handed
+            .into_iter()
+            .chain(claimed.then_some((&self.waiters.list, None)));
+        for (list, outcome) in lists {
+            for waiter in list.iter() {
+                if waiter.is_waiting() {
+                    let snapshot = || Outcome::Snapshot(node.to_arc());
+                    if waiter.offer(outcome.cloned().unwrap_or_else(snapshot)) {
+                        waiter.note(outcome, ended);
+                    }
                 }
+                waiter.bell.ring_threads();
             }
-            waiter.bell.ring_threads();
         }
         claimed
     }
 
-    /// The same, then calls the tasks among them.
-    pub(crate) fn finish(&self, node: &Arc<Node<V>>, panics: &mut Panics) -> Ended {
-        let mut ended = Ended::default();
-        // Once: who is claimed after this is not served by this.
-        let claimed = self.offer(node, &mut ended);
-        // After everybody has a result: this is user code, and may take its time.
-        for (waiter, _) in self.handing(claimed) {
+    /// Who has been offered something, and may be a task that was not called yet; `claimed` is what
+    /// the offer said. Who is claimed after that is not among them.
+    fn told(&self, claimed: bool) -> impl Iterator<Item = &List<Arc<Waiter<V>>>> {
+        let handed = self.handed.as_ref().map(|handed| &handed.waiters);
+        let claimed = claimed.then_some(&self.waiters.list);
+        let lists = [Some(&self.owed), handed, claimed];
+        lists.into_iter().flatten().filter(|list| !list.is_empty())
+    }
+
+    /// The same in one list.
+    pub(crate) fn untold(&self, claimed: bool) -> List<Arc<Waiter<V>>> {
+        let mut lists = self.told(claimed);
+        let first = lists.next().cloned().unwrap_or(List::EMPTY);
+        lists.flat_map(List::iter).fold(first, |all, waiter| {
+            all.push(Arc::clone(waiter), waiter.min)
+        })
+    }
+
+    /// Calls the tasks among those who have been offered something: user code, which may take its
+    /// time.
+    pub(crate) fn finish(&self, claimed: bool, panics: &mut Panics) {
+        for waiter in self.told(claimed).flat_map(List::iter) {
             panics.catch(|| waiter.bell.ring_task());
         }
-        if let Some(handed) = &self.handed {
-            // Release, with the acquire in `Current::unfinished`.
-            handed.done.store(true, Ordering::Release);
-        }
+        // Release, with the acquire in `is_handing`.
+        self.done.store(true, Ordering::Release);
         if claimed {
             self.fate.served();
         }
-        ended
     }
 }
 

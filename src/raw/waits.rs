@@ -4,14 +4,14 @@ use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 use std::ptr;
 
-use super::cache::{RawCache, Work, fresh};
+use super::cache::{Later, RawCache, fresh};
 use super::clock::Tick;
 use super::counters::Count;
-use super::node::{Aux, Current, Fate};
+use super::node::{Aux, Current};
 use super::reclaim::pin;
 use super::slot::Slot;
 use super::sync::{Arc, Ordering, fence};
-use super::waiter::{Outcome, Panics, Waiter};
+use super::waiter::{Outcome, Waiter};
 use super::writes::{Ready, seal};
 
 /// What came of a wait when it was asked for.
@@ -74,14 +74,14 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        let mut panics = Panics::default();
+        let mut later = Later::nothing();
         let mut ready = Ready::nothing(self);
         let mut registration = Registration {
             cache: self,
             waiter: None,
         };
         let hash = self.hash(key);
-        let wait = self.on_key(key, hash, &mut panics, |tick, place, guard| {
+        let wait = self.on_key(key, hash, |tick, place, guard| {
             // What rests on the time and the record holds only if they were so at once.
             if !ptr::eq(tick, self.clock.tick(guard)) {
                 return None;
@@ -96,13 +96,12 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             // Listed before the swap, so that whoever finds the waiter's node can rely on it.
             let listing = ready.listing(slot, old, guard);
             let waiter = Waiter::new(min, ptr::from_ref(slot).cast());
+            let mut inherited = later.inherit(old);
+            inherited.waiters = inherited.waiters.with(Arc::clone(&waiter));
+            inherited.listing = Some(Arc::clone(&listing));
             let aux = Aux {
-                waiters: old.waiters()?.with(Arc::clone(&waiter)),
-                fate: Fate::open(),
-                handed: None,
-                listing: Some(Arc::clone(&listing)),
                 tomb: old.tomb(),
-                proposal: None,
+                ..Aux::after(inherited)
             };
             self.replace(slot, old, seal(old.same_record(), aux), guard)
                 .ok()?;
@@ -122,7 +121,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             Some(Wait::Registered(waiter))
         });
         drop(ready);
-        panics.resume();
+        later.finish(self);
         if let Wait::Registered(_) = &wait {
             registration.waiter = None;
         }
@@ -147,20 +146,20 @@ impl<K, V, S> RawCache<K, V, S> {
             return;
         }
         self.counters.add(what, n);
-        let mut panics = Panics::default();
-        self.on_slot(&slot, &mut panics, |old, guard| {
+        let mut later = Later::nothing();
+        self.on_slot(&slot, |old, guard| {
+            let mut inherited = later.inherit(old);
+            inherited.waiters = inherited.waiters.bury();
             let aux = Aux {
-                waiters: old.waiters()?.bury(),
-                fate: Fate::open(),
-                handed: None,
-                listing: old.listing().cloned(),
                 tomb: old.tomb(),
-                proposal: None,
+                ..Aux::after(inherited)
             };
             let new = self.or_bare(&slot, seal(old.same_record(), aux));
-            self.replace(&slot, old, new, guard).ok().map(drop)
+            let new = self.replace(&slot, old, new, guard).ok()?;
+            self.unless_marked(&slot, new);
+            Some(())
         });
-        panics.resume();
+        later.finish(self);
     }
 }
 
@@ -174,12 +173,11 @@ impl<K: Send + Sync, V: Send + Sync, S: Send + Sync> Home<V> for RawCache<K, V, 
         if waiter.is_waiting() {
             // SAFETY: as in `withdraw`.
             let slot = unsafe { &*waiter.slot.cast::<Slot<K, V>>() };
-            if let Some(work) = self.current(slot, &guard).and_then(Work::of) {
-                let ended = work.offer();
-                drop((work, guard));
-                let mut panics = Panics::default();
-                self.count_ended(&ended, &mut panics);
-                panics.resume();
+            if let Some(node) = self.current(slot, &guard) {
+                let mut later = Later::nothing();
+                later.offer(node);
+                drop(guard);
+                later.finish(self);
             }
         }
     }

@@ -6,34 +6,31 @@ use std::hash::{BuildHasher, Hash};
 use std::mem;
 use std::time::Instant;
 
-use super::cache::{RawCache, Work};
+use super::cache::{Later, RawCache};
 use super::clock::Tick;
 use super::counters::Count;
 use super::feed::Marked;
 use super::index::Entry;
 use super::list::List;
-use super::node::{Aux, Current, Fate, Handed, Node, OPEN, Proposal, SERVED, Standing, Waiters};
+use super::node::{Aux, Current, Handed, Node, OPEN, Proposal, SERVED, Standing, Waiters};
 use super::reclaim::{Guard, pin};
 use super::slot::Slot;
-use super::sync::{Arc, AtomicBool, Ordering, fence};
+use super::sync::{Arc, Ordering, fence};
 use super::waiter::{Outcome, Panics, Waiter};
 use super::waiting::Listing;
 use crate::{WritePolicy, trace};
 
 impl<V> Handed<V> {
     fn to(waiters: List<Arc<Waiter<V>>>, outcome: Option<Outcome<V>>) -> Option<Self> {
-        (!waiters.is_empty()).then(|| Handed {
-            waiters,
-            outcome,
-            done: AtomicBool::new(false),
-        })
+        (!waiters.is_empty()).then_some(Handed { waiters, outcome })
     }
 }
 
 /// Makes an unpublished node ready for its slot. A listing is kept for as long as there is a
 /// reason to be visited; a node with nothing to say is none, and the slot retires.
 pub(super) fn seal<V>(mut node: Arc<Node<V>>, mut aux: Aux<V>) -> Option<Arc<Node<V>>> {
-    let idle = aux.waiters.list.is_empty() && aux.handed.is_none() && aux.tomb.is_none();
+    let told = aux.handed.is_none() && aux.owed.is_empty();
+    let idle = aux.waiters.list.is_empty() && told && aux.tomb.is_none();
     if idle {
         aux.listing = None;
         if !node.is_record() && aux.proposal.is_none() {
@@ -159,11 +156,22 @@ pub(super) enum Call<'a, K, V> {
 /// How many slots a visit looks at under one guard.
 const VISITED_AT_ONCE: usize = 32;
 
-enum Claim<V> {
-    Claimed(Work<V>),
+enum Claim<'g, V> {
+    Claimed(Current<'g, V>),
     Nobody,
     /// Needs a closer look.
     Visit,
+}
+
+/// What came of a visit.
+enum Visited {
+    /// There is a record where none should be.
+    Record,
+    /// Somebody is to get what a missing key reads as.
+    NeedsDefault,
+    Done,
+    /// The same, and when the tasks have been called there is nothing left in the slot.
+    ToTidy,
 }
 
 impl<K, V> Clone for Call<'_, K, V> {
@@ -185,8 +193,19 @@ impl<K, V, S> RawCache<K, V, S> {
         new.or_else(|| slot.marks().is_marked().then(Node::absent))
     }
 
+    /// A bare slot may have been left for a feed that has just read it.
+    pub(super) fn unless_marked(&self, slot: &Slot<K, V>, node: Option<Current<'_, V>>) {
+        if node.is_some_and(|node| !node.is_record() && node.aux().is_none()) {
+            self.let_go(slot);
+        }
+    }
+
     /// A feed has read that a slot has no record.
     pub(crate) fn let_go(&self, slot: &Slot<K, V>) {
+        // Between the reader's clearing of the mark and its look at the node, and between the swap
+        // of a bare node and the look at the mark. If the reader's comes first, the other sees that
+        // the mark is gone; if the other's does, the reader finds the bare node.
+        fence(Ordering::SeqCst);
         if !slot.marks().is_marked() {
             self.retire_bare(slot);
         }
@@ -205,90 +224,101 @@ impl<K, V, S> RawCache<K, V, S> {
         }
     }
 
-    /// Ends waits on one slot, and clears away what nobody needs there any more. False if there
-    /// was a record where none should be.
-    pub(super) fn visit(
+    /// Ends waits on one slot, and clears away what nobody needs there any more. Runs no user code.
+    fn visit(
         &self,
         slot: &Slot<K, V>,
         call: Call<'_, K, V>,
-        panics: &mut Panics,
-    ) -> bool {
-        enum Visited<V> {
-            Record,
-            NeedsDefault,
-            /// What is left to hand over, and whether the slot is empty after that.
-            Done(Option<Work<V>>, bool),
-        }
+        default: Option<&Arc<Node<V>>>,
+        later: &mut Later<V>,
+    ) -> Visited {
+        let visited = self.on_slot(slot, |old, guard| {
+            if old.is_record() {
+                if matches!(call, Call::Missing(..)) {
+                    return Some(Visited::Record);
+                }
+                if old.aux().is_none() {
+                    return Some(Visited::Done);
+                }
+            }
+            if old.aux().is_none() && slot.marks().is_marked() {
+                return Some(Visited::Done);
+            }
+            let inherited = later.inherit(old);
+            let (meant, rest) = match call {
+                Call::Time(time, _) | Call::Missing(time, _) => inherited.waiters.split(time),
+                Call::Close => (inherited.waiters.list, Waiters::none()),
+                Call::Tidy => (List::EMPTY, inherited.waiters),
+            };
+            let reached = self.clock.tick(guard).time;
+            let tomb = old.tomb().filter(|tomb| *tomb > reached);
+            let needed = tomb.is_some() || !rest.list.is_empty();
+            let after = match !old.is_record() && !needed {
+                true => Visited::ToTidy,
+                false => Visited::Done,
+            };
+            if meant.is_empty() && !inherited.owed.is_empty() {
+                later.hand_over(old);
+                return Some(after);
+            }
+            if meant.is_empty() && needed && tomb == old.tomb() {
+                return Some(Visited::Done);
+            }
+            let outcome = match call {
+                Call::Close => Some(Outcome::Closed),
+                _ if old.is_record() || meant.is_empty() => None,
+                _ => match default {
+                    Some(default) => Some(Outcome::Snapshot(Arc::clone(default))),
+                    None => return Some(Visited::NeedsDefault),
+                },
+            };
+            let aux = Aux {
+                handed: Handed::to(meant, outcome),
+                waiters: rest,
+                owed: inherited.owed,
+                listing: inherited.listing,
+                tomb,
+                ..Aux::none()
+            };
+            let new = self.or_bare(slot, seal(old.same_record(), aux));
+            let new = self.replace(slot, old, new, guard).ok()?;
+            self.unless_marked(slot, new);
+            Some(match new {
+                Some(new) if later.hand_over(new) => after,
+                _ => Visited::Done,
+            })
+        });
+        visited.unwrap_or(Visited::Done)
+    }
 
+    /// The same with all that belongs to it. False if there was a record where none should be.
+    pub(super) fn visit_wholly(
+        &self,
+        slot: &Slot<K, V>,
+        call: Call<'_, K, V>,
+        later: &mut Later<V>,
+    ) -> bool {
+        let mut call = call;
         let mut default: Option<Arc<Node<V>>> = None;
         loop {
-            let visited = self.on_slot(slot, panics, |old, guard| {
-                if old.is_record() {
-                    if matches!(call, Call::Missing(..)) {
-                        return Some(Visited::Record);
-                    }
-                    if old.aux().is_none() {
-                        return Some(Visited::Done(None, false));
-                    }
-                }
-                if old.aux().is_none() && slot.marks().is_marked() {
-                    return Some(Visited::Done(None, false));
-                }
-                let waiters = old.waiters()?;
-                let (meant, rest) = match call {
-                    Call::Time(time, _) | Call::Missing(time, _) => waiters.split(time),
-                    Call::Close => (waiters.list, Waiters::none()),
-                    Call::Tidy => (List::EMPTY, waiters),
-                };
-                let reached = self.clock.tick(guard).time;
-                let tomb = old.tomb().filter(|tomb| *tomb > reached);
-                let needed = tomb.is_some() || !rest.list.is_empty();
-                if meant.is_empty() && needed && tomb == old.tomb() {
-                    return Some(Visited::Done(None, false));
-                }
-                let outcome = match call {
-                    Call::Close => Some(Outcome::Closed),
-                    _ if old.is_record() || meant.is_empty() => None,
-                    _ => match &default {
-                        Some(default) => Some(Outcome::Snapshot(Arc::clone(default))),
-                        None => return Some(Visited::NeedsDefault),
-                    },
-                };
-                let empty = !old.is_record() && !needed;
-                let aux = Aux {
-                    handed: Handed::to(meant, outcome),
-                    waiters: rest,
-                    fate: Fate::open(),
-                    listing: old.listing().cloned(),
-                    tomb,
-                    proposal: None,
-                };
-                let new = self.or_bare(slot, seal(old.same_record(), aux));
-                let new = self.replace(slot, old, new, guard).ok()?;
-                Some(Visited::Done(new.and_then(Work::of), empty))
-            });
-            match visited {
-                None => return true,
-                Some(Visited::Record) => return false,
-                Some(Visited::NeedsDefault) => {
+            match self.visit(slot, call, default.as_ref(), later) {
+                Visited::Record => return false,
+                Visited::NeedsDefault => {
                     let (Call::Time(_, default_for) | Call::Missing(_, default_for)) = call else {
                         unreachable!("nobody else needs it")
                     };
-                    match panics.catch(|| default_for(slot.key())) {
+                    match later.panics.catch(|| default_for(slot.key())) {
                         Some(value) => default = Some(Node::default(value)),
                         None => return true, // its waiters stay registered
                     }
                 }
-                Some(Visited::Done(work, empty)) => {
-                    let handed = work.is_some();
-                    if let Some(work) = work {
-                        work.finish(self, panics);
+                visited => {
+                    later.run(self);
+                    later.panics.catch(|| drop(default.take()));
+                    if matches!(visited, Visited::Done) {
+                        return true;
                     }
-                    if handed && empty {
-                        self.visit(slot, Call::Tidy, panics);
-                    }
-                    panics.catch(|| drop(default));
-                    return true;
+                    call = Call::Tidy;
                 }
             }
         }
@@ -296,7 +326,12 @@ impl<K, V, S> RawCache<K, V, S> {
 
     /// What a visit comes to in the usual cases: there is a record, and all who wait are meant, or
     /// nobody is.
-    fn claim_all(&self, slot: &Slot<K, V>, call: Call<'_, K, V>, guard: &Guard) -> Claim<V> {
+    fn claim_all<'g>(
+        &self,
+        slot: &Slot<K, V>,
+        call: Call<'_, K, V>,
+        guard: &'g Guard,
+    ) -> Claim<'g, V> {
         let Call::Time(time, _) = call else {
             return Claim::Visit;
         };
@@ -311,9 +346,7 @@ impl<K, V, S> RawCache<K, V, S> {
         match aux.fate.glance() {
             _ if !plain || node.unfinished().is_some() => Claim::Visit,
             OPEN if time < waiters.least() => Claim::Nobody,
-            OPEN if time >= waiters.greatest() && aux.fate.claim() => {
-                Work::of(node).map_or(Claim::Nobody, Claim::Claimed)
-            }
+            OPEN if time >= waiters.greatest() && node.claim() => Claim::Claimed(node),
             SERVED => {
                 aux.fate.idle();
                 Claim::Nobody
@@ -323,7 +356,10 @@ impl<K, V, S> RawCache<K, V, S> {
     }
 
     /// Replaces the tick, then visits the slots that are listed.
-    fn advance(&self, change: impl Fn(&mut Tick), call: Call<'_, K, V>, panics: &mut Panics) {
+    ///
+    /// Everybody who is meant has his result, and threads are awake, before the first task is
+    /// called: that is user code, which may take its time.
+    fn advance(&self, change: impl Fn(&mut Tick), call: Call<'_, K, V>, later: &mut Later<V>) {
         let rolls: Vec<_> = {
             let guard = pin();
             self.clock.advance(&guard, change);
@@ -340,36 +376,45 @@ impl<K, V, S> RawCache<K, V, S> {
             .iter()
             .flat_map(List::iter)
             .filter(|m| !m.listing.is_gone());
-        let mut claimed = Vec::new();
         let mut others = Vec::new();
         loop {
-            // Some at a time under one guard; what runs user code waits until it is dropped.
+            // Some at a time under one guard.
             let guard = pin();
+            let mut claimed = Vec::new();
             let some = members.by_ref().take(VISITED_AT_ONCE);
             let met = some
                 .map(|member| match self.claim_all(&member.slot, call, &guard) {
-                    Claim::Claimed(work) => claimed.push(work),
+                    Claim::Claimed(node) => claimed.push(node),
                     Claim::Nobody => {}
                     Claim::Visit => others.push(member),
                 })
                 .count();
-            drop(guard);
-            for work in claimed.drain(..) {
-                work.finish(self, panics);
-            }
-            for member in others.drain(..) {
-                self.visit(&member.slot, call, panics);
+            for node in claimed {
+                later.hand_over(node);
             }
             if met < VISITED_AT_ONCE {
                 break;
             }
         }
-        drop((members, others));
-        panics.catch(|| drop(rolls));
+        // Then those that need a swap, and at last those that need user code.
+        let mut slow = Vec::new();
+        for member in others {
+            match self.visit(&member.slot, call, None, later) {
+                Visited::NeedsDefault => slow.push((member, call)),
+                Visited::ToTidy => slow.push((member, Call::Tidy)),
+                Visited::Done | Visited::Record => {}
+            }
+        }
+        later.run(self);
+        for (member, call) in slow {
+            self.visit_wholly(&member.slot, call, later);
+        }
+        drop(members);
+        later.panics.catch(|| drop(rolls));
     }
 
     pub(crate) fn update_time(&self, time: u64, default_for: &dyn Fn(&K) -> V) {
-        let mut panics = Panics::default();
+        let mut later = Later::nothing();
         let monotonic = self.settings.policy == WritePolicy::Monotonic;
         let change = |tick: &mut Tick| {
             if !monotonic || time >= tick.time {
@@ -377,20 +422,20 @@ impl<K, V, S> RawCache<K, V, S> {
                 tick.number += 1;
             }
         };
-        self.advance(change, Call::Time(time, default_for), &mut panics);
-        panics.resume();
+        self.advance(change, Call::Time(time, default_for), &mut later);
+        later.finish(self);
     }
 
     pub(crate) fn close(&self) {
-        let mut panics = Panics::default();
+        let mut later = Later::nothing();
         let was_closed = Cell::new(false);
         let change = |tick: &mut Tick| was_closed.set(mem::replace(&mut tick.closed, true));
-        self.advance(change, Call::Close, &mut panics);
-        self.feeds.ring_all(&mut panics, pin);
+        self.advance(change, Call::Close, &mut later);
+        self.feeds.ring_all(&mut later.panics, pin);
         if !was_closed.get() {
-            panics.catch(|| trace::closed(&self.settings));
+            later.panics.catch(|| trace::closed(&self.settings));
         }
-        panics.resume();
+        later.finish(self);
     }
 
     /// Waiters that are registered and neither told nor gone, and since when the oldest is.
@@ -476,15 +521,15 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let monotonic = self.settings.policy == WritePolicy::Monotonic;
-        let mut panics = Panics::default();
+        let mut later = Later::nothing();
         let mut new = Some(new);
         let mut ready = Ready::nothing(self);
-        let (stored, work) = self.on_key(key, hash, &mut panics, |tick, place, guard| {
+        let stored = self.on_key(key, hash, |tick, place, guard| {
             let Some((slot, old)) = place else {
                 if monotonic {
                     // The clock's word is needed at the instant of the swap: in a slot of its own.
                     if time < tick.time {
-                        return Some((false, None));
+                        return Some(false);
                     }
                     ready.open(key, hash, guard);
                     return None;
@@ -497,7 +542,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                 {
                     Ok(slot) => {
                         self.added(slot, guard);
-                        return Some((true, None));
+                        return Some(true);
                     }
                     Err((_, mut slot)) => {
                         new = Some(Slot::exchange(&mut slot, Node::absent()));
@@ -514,27 +559,22 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                 }
             };
             if refused {
-                return Some((false, None));
+                return Some(false);
             }
             let node = new.take().expect("not stored yet");
             let node = if old.aux().is_none() && !monotonic {
                 node
             } else {
-                let Some(waiters) = old.waiters() else {
-                    new = Some(node);
-                    return None;
-                };
-                let (meant, rest) = waiters.split(time);
+                let mut inherited = later.inherit(old);
+                let (meant, rest) = inherited.waiters.split(time);
+                inherited.waiters = rest;
                 let aux = Aux {
-                    waiters: rest,
-                    fate: Fate::open(),
                     handed: Handed::to(meant, None),
-                    listing: old.listing().cloned(),
-                    tomb: None,
                     proposal: monotonic.then(|| Proposal {
                         before: old.as_ptr(),
                         time,
                     }),
+                    ..Aux::after(inherited)
                 };
                 seal(node, aux).expect("a record is never sealed away")
             };
@@ -548,11 +588,15 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                 }
                 Ok(node) => {
                     let node = node.expect("a record was swapped in");
-                    if !node.is_settled() && self.settle(slot, node, guard) == Standing::Refused {
-                        return Some((false, None));
+                    if monotonic {
+                        if self.settle(slot, node, guard) == Standing::Refused {
+                            return Some(false);
+                        }
+                        self.announce(slot, old, Some(node), guard);
                     }
                     self.index.assist(guard);
-                    Some((true, Work::of(node)))
+                    later.hand_over(node);
+                    Some(true)
                 }
             }
         });
@@ -563,11 +607,9 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         };
         self.counters.add(count, 1);
         drop(ready);
-        if let Some(work) = work {
-            work.finish(self, &mut panics);
-        }
-        self.feeds.ring(&mut panics, pin);
-        panics.resume();
+        later.run(self);
+        self.feeds.ring(&mut later.panics, pin);
+        later.finish(self);
         stored
     }
 
@@ -576,59 +618,47 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        enum Observed<K, V> {
-            /// There is no record, but somebody who waits for one: so the slot serves as well.
-            NoRecord(Arc<Slot<K, V>>),
-            Done(Option<Work<V>>),
-        }
-
         self.counters.add(Count::Observations, 1);
-        let mut panics = Panics::default();
+        let mut later = Later::nothing();
         let hash = self.hash(key);
-        let observe = |panics: &mut Panics| {
-            self.on_key(key, hash, panics, |_, place, guard| {
+        // Gives the slot if there is no record: somebody may wait for one.
+        let observe = |later: &mut Later<V>| {
+            self.on_key(key, hash, |_, place, guard| {
                 let Some((slot, old)) = place else {
-                    return Some(Observed::Done(None));
+                    return Some(None);
                 };
                 if !old.is_record() {
                     // SAFETY: found in the index under the guard.
-                    return Some(Observed::NoRecord(unsafe { Slot::to_arc(slot) }));
+                    return Some(Some(unsafe { Slot::to_arc(slot) }));
                 }
-                let (meant, rest) = old.waiters()?.split(time);
+                let mut inherited = later.inherit(old);
+                let (meant, rest) = inherited.waiters.split(time);
+                inherited.waiters = rest;
                 let observed = match self.settings.policy {
                     WritePolicy::Monotonic => old.observed.max(time),
                     _ => time,
                 };
                 if observed == old.observed && meant.is_empty() {
-                    return Some(Observed::Done(None));
+                    later.hand_over(old);
+                    return Some(None);
                 }
                 let aux = Aux {
-                    waiters: rest,
-                    fate: Fate::open(),
                     handed: Handed::to(meant, None),
-                    listing: old.listing().cloned(),
-                    tomb: None,
-                    proposal: None,
+                    ..Aux::after(inherited)
                 };
                 let new = seal(old.same_record_observed(observed), aux);
                 let new = self.replace(slot, old, new, guard).ok()?;
                 self.index.assist(guard);
-                Some(Observed::Done(new.and_then(Work::of)))
+                later.hand_over(new.expect("a record is never sealed away"));
+                Some(None)
             })
         };
-        loop {
-            match observe(&mut panics) {
-                Observed::NoRecord(slot) => {
-                    if !self.visit(&slot, Call::Missing(time, default_for), &mut panics) {
-                        continue;
-                    }
-                }
-                Observed::Done(Some(work)) => work.finish(self, &mut panics),
-                Observed::Done(None) => {}
+        while let Some(slot) = observe(&mut later) {
+            if self.visit_wholly(&slot, Call::Missing(time, default_for), &mut later) {
+                break;
             }
-            break;
         }
-        panics.resume();
+        later.finish(self);
     }
 
     pub(crate) fn delete<Q>(&self, key: &Q) -> bool
@@ -636,55 +666,53 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let mut panics = Panics::default();
+        let mut later = Later::nothing();
         let mut ready = Ready::nothing(self);
-        let (was_there, buried) =
-            self.on_key(key, self.hash(key), &mut panics, |tick, place, guard| {
-                let Some((slot, old)) = place.filter(|(_, old)| old.is_record()) else {
-                    return Some((false, None));
-                };
-                // Under `Monotonic` what the record vouched for outlives it, until the global time
-                // has reached that too.
-                let monotonic = self.settings.policy == WritePolicy::Monotonic;
-                let tomb = Some(old.newest()).filter(|time| monotonic && *time > tick.time);
-                let listing = match tomb {
-                    Some(_) => Some(ready.listing(slot, old, guard)),
-                    None => old.listing().cloned(),
-                };
-                let aux = Aux {
-                    waiters: old.waiters()?,
-                    fate: Fate::open(),
-                    handed: None,
-                    listing: listing.clone(),
-                    tomb,
-                    proposal: None,
-                };
-                let new = seal(Node::absent(), aux);
-                // Bare if somebody listens: see `or_bare`.
-                let bare = new.is_none() && !self.feeds.is_empty();
-                let new = new.or_else(|| bare.then(Node::absent));
-                self.replace(slot, old, new, guard).ok()?;
-                if let Some(listing) = &listing {
-                    ready.used(listing);
-                }
-                if bare {
-                    // SAFETY: found in the index under the guard.
-                    return Some((true, Some(unsafe { Slot::to_arc(slot) })));
-                }
-                Some((
-                    true,
-                    tomb.and_then(|tomb| self.overtaken(slot, tomb, guard)),
-                ))
-            });
+        let (was_there, buried) = self.on_key(key, self.hash(key), |tick, place, guard| {
+            let Some((slot, old)) = place.filter(|(_, old)| old.is_record()) else {
+                return Some((false, None));
+            };
+            // Under `Monotonic` what the record vouched for outlives it, until the global time
+            // has reached that too.
+            let monotonic = self.settings.policy == WritePolicy::Monotonic;
+            let tomb = Some(old.newest()).filter(|time| monotonic && *time > tick.time);
+            let listing = match tomb {
+                Some(_) => Some(ready.listing(slot, old, guard)),
+                None => old.listing().cloned(),
+            };
+            let aux = Aux {
+                listing: listing.clone(),
+                tomb,
+                ..Aux::after(later.inherit(old))
+            };
+            let new = seal(Node::absent(), aux);
+            // Bare if somebody listens: see `or_bare`.
+            let bare = new.is_none() && !self.feeds.is_empty();
+            let new = new.or_else(|| bare.then(Node::absent));
+            let new = self.replace(slot, old, new, guard).ok()?;
+            let owing = new.is_some_and(|new| later.hand_over(new));
+            if let Some(listing) = &listing {
+                ready.used(listing);
+            }
+            if bare || owing {
+                // SAFETY: found in the index under the guard.
+                return Some((true, Some(unsafe { Slot::to_arc(slot) })));
+            }
+            Some((
+                true,
+                tomb.and_then(|tomb| self.overtaken(slot, tomb, guard)),
+            ))
+        });
         if was_there {
             self.counters.add(Count::Deletes, 1);
         }
         drop(ready);
+        later.run(self);
         if let Some(slot) = buried {
-            self.visit(&slot, Call::Tidy, &mut panics);
+            self.visit_wholly(&slot, Call::Tidy, &mut later);
         }
-        self.feeds.ring(&mut panics, pin);
-        panics.resume();
+        self.feeds.ring(&mut later.panics, pin);
+        later.finish(self);
         was_there
     }
 
@@ -697,10 +725,10 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         if self.settings.policy != WritePolicy::Monotonic {
             return self.delete(key);
         }
-        let mut panics = Panics::default();
+        let mut later = Later::nothing();
         let mut ready = Ready::nothing(self);
         let hash = self.hash(key);
-        let (was_there, buried) = self.on_key(key, hash, &mut panics, |tick, place, guard| {
+        let (was_there, buried) = self.on_key(key, hash, |tick, place, guard| {
             let now = tick.time;
             let Some((slot, old)) = place else {
                 if time <= now {
@@ -714,15 +742,13 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             }
             let listing = ready.listing(slot, old, guard);
             let aux = Aux {
-                waiters: old.waiters()?,
-                fate: Fate::open(),
-                handed: None,
                 listing: Some(Arc::clone(&listing)),
                 tomb: Some(time),
                 proposal: Some(Proposal {
                     before: old.as_ptr(),
                     time,
                 }),
+                ..Aux::after(later.inherit(old))
             };
             let new = self
                 .replace(slot, old, seal(Node::absent(), aux), guard)
@@ -731,6 +757,8 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             if self.settle(slot, new, guard) == Standing::Refused {
                 return None; // the global time has passed it
             }
+            self.announce(slot, old, Some(new), guard);
+            later.hand_over(new);
             ready.used(&listing);
             Some((old.is_record(), self.overtaken(slot, time, guard)))
         });
@@ -738,11 +766,12 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             self.counters.add(Count::Deletes, 1);
         }
         drop(ready);
+        later.run(self);
         if let Some(slot) = buried {
-            self.visit(&slot, Call::Tidy, &mut panics);
+            self.visit_wholly(&slot, Call::Tidy, &mut later);
         }
-        self.feeds.ring(&mut panics, pin);
-        panics.resume();
+        self.feeds.ring(&mut later.panics, pin);
+        later.finish(self);
         was_there
     }
 

@@ -16,7 +16,6 @@ const NOT_IN: &[&str] = &[
     "park.rs",
     "park_loom.rs",
     "published.rs",
-    "reclaim.rs",
     "sync.rs",
 ];
 

@@ -15,21 +15,37 @@ pub(crate) struct Step {
 
 pub(crate) const STEPS: &[Step] = &[
     Step {
-        name: "finishing a hand-over, by key",
-        what: "a move finishes what the last one left: no waiter is hostage to a stopped thread",
+        name: "finishing a hand-over before the swap",
+        what: "a move gives a result to whom the last one named: no waiter is hostage to a stopped thread",
         edits: &[(
-            "raw/cache.rs",
-            "if let Some(work) = place.and_then(|(_, node)| Work::of(node)) {",
-            "if let Some(work) = place.and_then(|(_, node)| Work::of(node)).filter(|_| !$on) {",
+            "raw/node.rs",
+            "let claimed = aux.offer(self, ended);
+            inherited",
+            "let claimed = if $on { aux.fate.is_claimed() } else { aux.offer(self, ended) };
+            inherited",
         )],
     },
     Step {
-        name: "finishing a hand-over, by slot",
-        what: "the same in visits",
+        name: "a deleted slot that was left for a feed goes",
+        what: "whoever comes last of a reader and who left a bare slot retires it",
         edits: &[(
-            "raw/cache.rs",
-            "if let Some(work) = Work::of(node) {",
-            "if let Some(work) = Work::of(node).filter(|_| !$on) {",
+            "raw/writes.rs",
+            "if node.is_some_and(|node| !node.is_record() && node.aux().is_none()) {",
+            "if !$on && node.is_some_and(|node| !node.is_record() && node.aux().is_none()) {",
+        )],
+    },
+    Step {
+        name: "a feed that was left takes nothing",
+        what: "a late push to a feed that its reader has left takes back its mark",
+        edits: &[(
+            "raw/feed.rs",
+            "feed.swap_top(left())",
+            "feed.swap_top(if $on { ptr::null_mut() } else { left() })",
+        ), (
+            "raw/feed.rs",
+            "debug_assert!(self.top.load(Ordering::Relaxed) == left());",
+            "debug_assert!($on || self.top.load(super::Order::Relaxed) == left());
+        drop(self.take());",
         )],
     },
     Step {
@@ -236,12 +252,12 @@ pub(crate) const STEPS: &[Step] = &[
         what: "who is named is told before set returns",
         edits: &[(
             "raw/writes.rs",
-            "        drop(ready);
-        if let Some(work) = work {
-            work.finish(self, &mut panics);",
-            "        drop(ready);
-        if let Some(work) = work.filter(|_| !$on) {
-            work.finish(self, &mut panics);",
+            "later.hand_over(node);
+                    Some(true)",
+            "if !$on {
+                        later.hand_over(node);
+                    }
+                    Some(true)",
         )],
     },
     Step {
@@ -323,12 +339,12 @@ pub(crate) const STEPS: &[Step] = &[
         what: "a result that came before the waker is found",
         edits: &[(
             "subscription.rs",
-            "outcome = outcome_of(waiter, home);
-            if outcome.is_some() {",
-            "if !$on {
+            "            outcome = outcome_of(waiter, home);
+        }",
+            "            if !$on {
                 outcome = outcome_of(waiter, home);
             }
-            if outcome.is_some() {",
+        }",
         )],
     },
     Step {
@@ -369,15 +385,19 @@ pub(crate) const STEPS: &[Step] = &[
         edits: &[
             (
                 "raw/writes.rs",
-                "let (meant, rest) = waiters.split(time);
-                let aux",
-                "let (meant, rest) = waiters.split(time);
+                "inherited.waiters = rest;
+                let aux = Aux {
+                    handed: Handed::to(meant, None),
+                    proposal:",
+                "inherited.waiters = rest;
                 if $on {
                     for waiter in meant.iter() {
                         waiter.offer(Outcome::Snapshot(Arc::clone(&node)));
                     }
                 }
-                let aux",
+                let aux = Aux {
+                    handed: Handed::to(meant, None),
+                    proposal:",
             ),
             (
                 "raw/node.rs",
@@ -391,8 +411,8 @@ pub(crate) const STEPS: &[Step] = &[
         what: "waiters that a successor carries on are not claimed where they were",
         edits: &[(
             "raw/node.rs",
-            "match aux.fate.decide(SEALED) {",
-            "match if $on { Err(SEALED) } else { aux.fate.decide(SEALED) } {",
+            "&& let Ok(_) | Err(SEALED) = aux.fate.decide(SEALED)",
+            "&& let Ok(_) | Err(SEALED) = (if $on { Err(SEALED) } else { aux.fate.decide(SEALED) })",
         )],
     },
     Step {
@@ -400,35 +420,22 @@ pub(crate) const STEPS: &[Step] = &[
         what: "who is claimed is served by the claim",
         edits: &[(
             "raw/node.rs",
-            "Err(_) => None,
-        }
-    }
-
-    pub(crate) fn listing",
-            "Err(_) if $on => Some(aux.waiters.clone()),
-            Err(_) => None,
-        }
-    }
-
-    pub(crate) fn listing",
+            "inherited.waiters = aux.waiters.clone();
+        }",
+            "inherited.waiters = aux.waiters.clone();
+        } else if $on {
+            inherited.waiters = aux.waiters.clone();
+        }",
         )],
     },
     Step {
         name: "serving the claimed",
-        what: "a move finishes what a claimer left: no waiter is hostage to a stopped thread",
-        edits: &[
-            (
-                "raw/node.rs",
-                "(handing || aux.fate.is_claimed()).then_some(aux)",
-                "(handing || !$on && aux.fate.is_claimed()).then_some(aux)",
-            ),
-            (
-                "raw/node.rs",
-                "Err(SERVED | IDLE) => Some(Waiters::none()),",
-                "Err(SERVED | IDLE) => Some(Waiters::none()),
-            Err(CLAIMED) if $on => Some(Waiters::none()),",
-            ),
-        ],
+        what: "a move gives a result to whom a claimer left: no waiter is hostage to a stopped thread",
+        edits: &[(
+            "raw/node.rs",
+            "(aux.is_handing() || aux.fate.is_claimed()).then_some(aux)",
+            "(aux.is_handing() || !$on && aux.fate.is_claimed()).then_some(aux)",
+        )],
     },
     Step {
         name: "threads are told after deciding",
@@ -436,21 +443,23 @@ pub(crate) const STEPS: &[Step] = &[
         edits: &[
             (
                 "raw/waiter.rs",
-                "            if waiter.is_waiting() {
-                let snapshot",
-                "            if $on {
-                waiter.bell.ring_threads();
-            }
-            if waiter.is_waiting() {
-                let snapshot",
+                "                if waiter.is_waiting() {
+                    let snapshot",
+                "                if $on {
+                    waiter.bell.ring_threads();
+                }
+                if waiter.is_waiting() {
+                    let snapshot",
             ),
             (
                 "raw/waiter.rs",
-                "            waiter.bell.ring_threads();
+                "                waiter.bell.ring_threads();
+            }
         }
         claimed",
-                "            if !$on {
-                waiter.bell.ring_threads();
+                "                if !$on {
+                    waiter.bell.ring_threads();
+                }
             }
         }
         claimed",
@@ -463,19 +472,21 @@ pub(crate) const STEPS: &[Step] = &[
         edits: &[
             (
                 "raw/waiter.rs",
-                "let claimed = self.offer(node, &mut ended);",
-                "if $on {
-            for (waiter, _) in self.handing(self.fate.is_claimed()) {
-                panics.catch(|| waiter.bell.ring_task());
+                "        let claimed = self.fate.is_claimed();
+        let handed = self.handed.as_ref();",
+                "        let claimed = self.fate.is_claimed();
+        if $on {
+            for waiter in self.told(claimed).flat_map(List::iter) {
+                waiter.bell.ring_task();
             }
         }
-        let claimed = self.offer(node, &mut ended);",
+        let handed = self.handed.as_ref();",
             ),
             (
                 "raw/waiter.rs",
-                "for (waiter, _) in self.handing(claimed) {
+                "for waiter in self.told(claimed).flat_map(List::iter) {
             panics.catch",
-                "for (waiter, _) in self.handing(claimed).filter(|_| !$on) {
+                "for waiter in self.told(claimed).flat_map(List::iter).filter(|_| !$on) {
             panics.catch",
             ),
         ],
