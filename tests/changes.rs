@@ -1,13 +1,22 @@
 //! The stream of changes.
 
+mod common;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 
-use podcache::{Cache, Change, Changes, DefaultFor, Timestamp, WaitError, WritePolicy};
+use common::{rounds, t};
+use podcache::{Cache, Change, Changes, DefaultFor, WaitError, WritePolicy};
 
-fn t(nanos: u64) -> Timestamp {
-    Timestamp::from_nanos(nanos)
+/// Lets the other threads of a test end when it does, also by a failed assertion.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn take(changes: &mut Changes<u64, u64>) -> Vec<(u64, Option<u64>)> {
@@ -80,13 +89,23 @@ fn what_changes_no_record_is_no_change() {
 
 #[test]
 fn a_refused_set_is_no_change() {
-    for policy in [WritePolicy::RejectOlder, WritePolicy::Monotonic] {
+    for policy in [
+        WritePolicy::Overwrite,
+        WritePolicy::RejectOlder,
+        WritePolicy::Monotonic,
+    ] {
+        // There are these, and no others to come: whoever matches them says what he wants of each.
+        let older_is_stored = match policy {
+            WritePolicy::Overwrite => true,
+            WritePolicy::RejectOlder | WritePolicy::Monotonic => false,
+        };
         let cache = Cache::<u64, u64>::builder().write_policy(policy).build();
         cache.set(&1, 1, t(5));
         let mut changes = cache.changes();
         assert_eq!(take(&mut changes), [(1, Some(1))]);
-        assert!(!cache.set(&1, 2, t(4)));
-        assert_eq!(take(&mut changes), []);
+        assert_eq!(cache.set(&1, 2, t(4)), older_is_stored);
+        let given = take(&mut changes);
+        assert_eq!(given, [(1, Some(2))][..usize::from(older_is_stored)]);
         assert!(cache.set(&1, 3, t(5)));
         assert_eq!(take(&mut changes), [(1, Some(3))]);
     }
@@ -133,28 +152,159 @@ fn times_out() {
     assert!(changes.wait_next_timeout(Duration::from_secs(60)).is_ok());
 }
 
+/// There are marks for 32; a stream more, and the next ones while memory is held back, go without.
 #[test]
-fn there_is_an_end_to_streams_and_their_places_are_used_again() {
+fn any_number_of_streams() {
     let cache = Cache::<u64, u64>::new();
     cache.set(&1, 0, t(0));
-    let mut all: Vec<_> = (0..32).map(|_| cache.changes()).collect();
-    assert!(cache.try_changes().is_none());
-    cache.set(&1, 1, t(1)); // marks the slot for all
-    all.clear();
-    // Each place is free again when no guard is left that could know it.
-    let mut again = None;
-    for round in 0..1_000_000 {
-        cache.set(&(2 + round % 2), round, t(1));
-        cache.delete(&(2 + round % 2));
-        again = cache.try_changes();
-        if again.is_some() {
-            break;
+    let _held = cache.pin();
+    for round in 1..=4 {
+        let mut all: Vec<_> = (0..40).map(|_| cache.changes()).collect();
+        for changes in &mut all {
+            take(changes);
+        }
+        cache.set(&1, round, t(1));
+        cache.set(&2, round, t(1));
+        cache.delete(&2);
+        for changes in &mut all {
+            let mut last = take(changes);
+            // Without a mark, a key may be given more than once.
+            last.reverse();
+            let of = |key| last.iter().find(|(k, _)| *k == key);
+            assert_eq!(of(1), Some(&(1, Some(round))));
+            assert!(of(2).is_none_or(|(_, value)| value.is_none()));
+            assert_eq!(changes.lag(), 0);
         }
     }
-    let mut again = again.expect("a place is free in the end");
-    take(&mut again);
-    cache.set(&1, 2, t(2));
-    assert_eq!(take(&mut again), [(1, Some(2))]);
+    assert_eq!(cache.stats().index_slots, 1);
+}
+
+/// Only one at a time, but faster than marks become free: beside a guard that is held none does.
+#[test]
+fn one_stream_after_the_other() {
+    for held in [false, true] {
+        let cache = Cache::<u64, u64>::new();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in (0..).take_while(|_| !stop.load(Ordering::Relaxed)) {
+                    cache.set(&(2 + n % 64), n, t(n));
+                }
+            });
+            let _ends = Ends(&stop);
+            let _held = held.then(|| cache.pin());
+            for n in 0..500 {
+                let mut changes = cache.changes();
+                cache.set(&1, n, t(n));
+                let given = take(&mut changes);
+                let last = given.iter().rev().find(|(key, _)| *key == 1);
+                assert_eq!(last, Some(&(1, Some(n))));
+            }
+        });
+        let (slots, records) = (cache.stats().index_slots, cache.len());
+        assert_eq!(slots, records, "held: {held}");
+    }
+}
+
+/// More than there are marks, all asleep: each is called.
+#[test]
+fn many_sleepers_are_called() {
+    const SLEEPERS: usize = 40;
+    let cache = Cache::<u64, u64>::new();
+    let (seen, all_seen) = mpsc::channel();
+    let follow = |mut changes: Changes<u64, u64>| {
+        let seen = seen.clone();
+        move || {
+            let mut last = None;
+            while let Ok(change) = changes.wait_next() {
+                if let Change::Set { snapshot, .. } = change
+                    && last.replace(*snapshot) != Some(*snapshot)
+                {
+                    seen.send(*snapshot).unwrap();
+                }
+            }
+        }
+    };
+    let sleepers: Vec<_> = (0..SLEEPERS)
+        .map(|_| std::thread::spawn(follow(cache.changes())))
+        .collect();
+    for n in 0..50 {
+        cache.set(&1, n, t(n));
+        for _ in 0..SLEEPERS {
+            let next = all_seen.recv_timeout(Duration::from_secs(60));
+            assert_eq!(next, Ok(n));
+        }
+    }
+    cache.close();
+    for sleeper in sleepers {
+        sleeper.join().unwrap();
+    }
+}
+
+/// Runs `write` with one new key after the other on a thread of its own, and `read` on this one as
+/// long. In the end there is no slot without a record.
+fn leaves_no_slot(
+    write: impl Fn(&Cache<u64, Absent>, u64) + Sync,
+    mut read: impl FnMut(&Cache<u64, Absent>),
+) {
+    let cache = Cache::<u64, Absent>::new();
+    let keys = rounds(20_000) as u64;
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| (0..keys).for_each(|key| write(&cache, key)));
+        while !writer.is_finished() {
+            read(&cache);
+        }
+    });
+    // What the writer did last may not have been read.
+    read(&cache);
+    assert_eq!(cache.len(), 0);
+    assert_eq!(cache.stats().index_slots, 0);
+}
+
+struct Absent;
+
+impl DefaultFor<u64> for Absent {
+    fn default_for(_: &u64) -> Self {
+        Absent
+    }
+}
+
+/// A writer had announced a change to a stream that had been dropped meanwhile.
+#[test]
+fn streams_dropped_beside_deletes_leave_no_slot() {
+    let mut others = Vec::new();
+    leaves_no_slot(
+        |cache, key| {
+            cache.set(&key, Absent, t(1));
+            cache.delete(&key);
+        },
+        |cache| {
+            // To tell them all takes a writer some time.
+            others.resize_with(16, || cache.changes());
+            drop(cache.changes());
+            for changes in &mut others {
+                while changes.try_next().is_some() {}
+            }
+        },
+    );
+}
+
+/// A reader had read a deletion just before the last waiter of the key gave up.
+#[test]
+fn waits_given_up_beside_a_stream_leave_no_slot() {
+    let mut changes = None;
+    leaves_no_slot(
+        |cache, key| {
+            cache.set(&key, Absent, t(1));
+            let wait = cache.subscribe(&key, t(5));
+            cache.delete(&key);
+            drop(wait);
+        },
+        |cache| {
+            let changes = changes.get_or_insert_with(|| cache.changes());
+            while changes.try_next().is_some() {}
+        },
+    );
 }
 
 /// Whatever the reader has been given last of each key is in the end what the cache has.
