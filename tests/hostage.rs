@@ -389,6 +389,7 @@ fn stopped_on_one_of_many((call, closes): (Call, bool), has_record: impl Fn(u64)
 #[test]
 fn update_time_stopped_at_one_key_has_served_all_others() {
     stopped_on_one_of_many(UPDATE, |_| true);
+    stopped_on_one_of_many(UPDATE, |key| key % 2 == 0);
 }
 
 #[test]

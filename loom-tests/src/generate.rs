@@ -383,6 +383,8 @@ const CHOSEN: &[&str] = &[
     "watch; drain || watch; drain || set(a,1)",
     "[set(a,1)] watch; unwatch || watch; drain || set(a,2)",
     "[watch] drain; unwatch || set(a,1); watch; drain",
+    "[watch; s0=sub(a,3); set(a,1); delete(a)] drain || s0.drop",
+    "[set(a,1); watch] drain; unwatch || delete(a)",
     // A relisting.
     "[set(a,1)] relist(b,4) || get(a); get(b)",
     "[set(a,1)] relist_first(a,4) || delete(a); try(a,3)",

@@ -170,7 +170,7 @@ enum Visited {
     /// Somebody is to get what a missing key reads as.
     NeedsDefault,
     Done,
-    /// The same, and when the tasks have been called there is nothing left in the slot.
+    /// The same, and when the tasks have been called there may be nothing left in the slot.
     ToTidy,
 }
 
@@ -253,9 +253,10 @@ impl<K, V, S> RawCache<K, V, S> {
             let reached = self.clock.tick(guard).time;
             let tomb = old.tomb().filter(|tomb| *tomb > reached);
             let needed = tomb.is_some() || !rest.list.is_empty();
-            let after = match !old.is_record() && !needed {
-                true => Visited::ToTidy,
-                false => Visited::Done,
+            // Whoever is needed now may have given up by the time.
+            let after = match old.is_record() {
+                true => Visited::Done,
+                false => Visited::ToTidy,
             };
             if meant.is_empty() && !inherited.owed.is_empty() {
                 later.hand_over(old);
@@ -291,6 +292,28 @@ impl<K, V, S> RawCache<K, V, S> {
         visited.unwrap_or(Visited::Done)
     }
 
+    /// The same with a default for those who get one.
+    fn visit_with_default(
+        &self,
+        slot: &Slot<K, V>,
+        call: Call<'_, K, V>,
+        later: &mut Later<V>,
+    ) -> Visited {
+        let visited = self.visit(slot, call, None, later);
+        let (Visited::NeedsDefault, Call::Time(_, default_for) | Call::Missing(_, default_for)) =
+            (&visited, call)
+        else {
+            return visited;
+        };
+        let Some(value) = later.panics.catch(|| default_for(slot.key())) else {
+            return Visited::Done; // its waiters stay registered
+        };
+        let default = Node::default(value);
+        let visited = self.visit(slot, call, Some(&default), later);
+        later.panics.catch(|| drop(default));
+        visited
+    }
+
     /// The same with all that belongs to it. False if there was a record where none should be.
     pub(super) fn visit_wholly(
         &self,
@@ -299,27 +322,13 @@ impl<K, V, S> RawCache<K, V, S> {
         later: &mut Later<V>,
     ) -> bool {
         let mut call = call;
-        let mut default: Option<Arc<Node<V>>> = None;
         loop {
-            match self.visit(slot, call, default.as_ref(), later) {
+            let visited = self.visit_with_default(slot, call, later);
+            later.run(self);
+            match visited {
                 Visited::Record => return false,
-                Visited::NeedsDefault => {
-                    let (Call::Time(_, default_for) | Call::Missing(_, default_for)) = call else {
-                        unreachable!("nobody else needs it")
-                    };
-                    match later.panics.catch(|| default_for(slot.key())) {
-                        Some(value) => default = Some(Node::default(value)),
-                        None => return true, // its waiters stay registered
-                    }
-                }
-                visited => {
-                    later.run(self);
-                    later.panics.catch(|| drop(default.take()));
-                    if matches!(visited, Visited::Done) {
-                        return true;
-                    }
-                    call = Call::Tidy;
-                }
+                Visited::ToTidy => call = Call::Tidy,
+                Visited::Done | Visited::NeedsDefault => return true,
             }
         }
     }
@@ -358,7 +367,7 @@ impl<K, V, S> RawCache<K, V, S> {
     /// Replaces the tick, then visits the slots that are listed.
     ///
     /// Everybody who is meant has his result, and threads are awake, before the first task is
-    /// called: that is user code, which may take its time.
+    /// called: that is user code, which may take its time. So are defaults, which come just before.
     fn advance(&self, change: impl Fn(&mut Tick), call: Call<'_, K, V>, later: &mut Later<V>) {
         let rolls: Vec<_> = {
             let guard = pin();
@@ -396,18 +405,22 @@ impl<K, V, S> RawCache<K, V, S> {
                 break;
             }
         }
-        // Then those that need a swap, and at last those that need user code.
-        let mut slow = Vec::new();
+        let (mut defaulted, mut untidy) = (Vec::new(), Vec::new());
         for member in others {
             match self.visit(&member.slot, call, None, later) {
-                Visited::NeedsDefault => slow.push((member, call)),
-                Visited::ToTidy => slow.push((member, Call::Tidy)),
+                Visited::NeedsDefault => defaulted.push(member),
+                Visited::ToTidy => untidy.push(member),
                 Visited::Done | Visited::Record => {}
             }
         }
+        for member in defaulted {
+            if let Visited::ToTidy = self.visit_with_default(&member.slot, call, later) {
+                untidy.push(member);
+            }
+        }
         later.run(self);
-        for (member, call) in slow {
-            self.visit_wholly(&member.slot, call, later);
+        for member in untidy {
+            self.visit_wholly(&member.slot, Call::Tidy, later);
         }
         drop(members);
         later.panics.catch(|| drop(rolls));

@@ -44,8 +44,9 @@ pub(crate) const STEPS: &[Step] = &[
         ), (
             "raw/feed.rs",
             "debug_assert!(self.top.load(Ordering::Relaxed) == left());",
-            "debug_assert!($on || self.top.load(super::Order::Relaxed) == left());
-        drop(self.take());",
+            "if $on {
+            self.take().iter().for_each(|slot| self.clear(slot));
+        }",
         )],
     },
     Step {
