@@ -371,7 +371,12 @@ fn stopped_on_one_of_many((call, closes): (Call, bool), has_record: impl Fn(u64)
         for _ in 0..KEYS {
             let (key, result) = results.recv_timeout(HELD_UP).expect("a thread sleeps on");
             match result {
-                Ok(snapshot) => assert_eq!((*snapshot, closes), (Val(key), false)),
+                Ok(snapshot) => {
+                    assert!(!closes);
+                    assert_eq!(snapshot.is_present(), has_record(key));
+                    let missing = Val::default_for(&key);
+                    assert_eq!(*snapshot, if has_record(key) { Val(key) } else { missing });
+                }
                 end => assert!(closes && is_closed(&end)),
             }
         }
