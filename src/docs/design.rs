@@ -190,7 +190,9 @@
 //! (crossbeam-epoch, after Fraser's thesis): what was taken out of its last shared place is freed
 //! only when every guard that could have seen it is gone. A reader that wants to keep a record
 //! takes a counted reference to the node under the guard; a [`Pinned`](crate::Pinned) lends it
-//! without. The crate itself is not pinned while a thread is parked or a waker is called.
+//! without. The crate itself is not pinned while a thread is parked or a waker is called. (A
+//! destructor of a value runs under the guard of the call that destroys it, and so does what it
+//! calls.)
 //!
 //! crossbeam-epoch runs destructors on whichever thread comes by. Then readers pay for writers, and
 //! the allocator for memory that one thread takes and another gives back. So a thread keeps what it

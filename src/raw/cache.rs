@@ -101,7 +101,14 @@ impl<V> Later<V> {
     }
 
     /// Calls tasks, counts, and keeps the first panic. Without a guard.
+    #[inline]
     pub(super) fn run<K, S>(&mut self, cache: &RawCache<K, V, S>) {
+        if !self.tasks.is_empty() || !self.ended.is_empty() {
+            self.run_all(cache);
+        }
+    }
+
+    fn run_all<K, S>(&mut self, cache: &RawCache<K, V, S>) {
         for (aux, claimed) in self.tasks.drain(..) {
             aux.finish(claimed, &mut self.panics);
             self.panics.catch(|| drop(aux)); // may be the last owner of a value
@@ -110,6 +117,7 @@ impl<V> Later<V> {
     }
 
     /// The same, as the last thing that a call does.
+    #[inline]
     pub(super) fn finish<K, S>(mut self, cache: &RawCache<K, V, S>) {
         self.run(cache);
         self.panics.resume();
@@ -267,6 +275,9 @@ impl<K, V, S> RawCache<K, V, S> {
         new: Option<Current<'_, V>>,
         guard: &Guard,
     ) {
+        if old.is_record() && self.feeds.is_empty() {
+            return;
+        }
         if !old.same_value(new.filter(|new| new.is_record())) {
             // SAFETY: reached through the index, or held, under the guard.
             let slot = || unsafe { Slot::to_arc(slot) };

@@ -81,6 +81,12 @@ pub(crate) struct Ended {
     pub(crate) waited: Vec<std::time::Duration>,
 }
 
+impl Ended {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.woken == 0 && self.closed == 0
+    }
+}
+
 /// A bit for each place of its own that no thread has now.
 static FREE: AtomicU64 = AtomicU64::new(u64::MAX);
 /// How many places, from the first, have ever been lent.

@@ -185,7 +185,7 @@ impl<T: Marked> Feeds<T> {
 
     /// Whether anybody listens. One that says no may have been joined since.
     pub(crate) fn is_empty(&self) -> bool {
-        // Relaxed: `announce` looks again.
+        // Relaxed: what a writer must not miss, its swap has acquired; see `announce`.
         self.roster.load(Ordering::Relaxed).is_null()
     }
 

@@ -66,11 +66,19 @@ impl<T> Clone for List<T> {
 }
 
 impl<T> Drop for List<T> {
-    // A loop: dropping link by link from inside each other would use up the stack.
+    #[inline]
     fn drop(&mut self) {
-        let mut rest = self.0.take();
-        while let Some(link) = rest {
-            rest = Arc::into_inner(link).and_then(|mut link| link.next.0.take());
+        if let Some(link) = self.0.take() {
+            unlink(link);
         }
+    }
+}
+
+/// A loop: dropping link by link from inside each other would use up the stack.
+fn unlink<T>(link: Arc<Link<T>>) {
+    let mut rest = Some(link);
+    while let Some(mut link) = rest.take().and_then(Arc::into_inner) {
+        // Before the item goes, whose drop may panic.
+        rest = link.next.0.take();
     }
 }

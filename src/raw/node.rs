@@ -12,7 +12,7 @@ use std::ptr;
 
 use super::counters::Ended;
 use super::list::List;
-use super::reclaim::Guard;
+use super::reclaim::{Guard, contain};
 use super::sync::{Arc, AtomicBool, AtomicU8, Ordering};
 use super::waiter::{Outcome, Waiter};
 use super::waiting::Listing;
@@ -263,7 +263,10 @@ impl<V> Node<V> {
         // who found the node in its slot, and nobody of them is left.
         unsafe {
             let node = Arc::from_raw(node);
-            drop((*node.aux.get()).take());
+            let aux = (*node.aux.get()).take();
+            // Either may be the last owner of a value.
+            contain(|| drop(aux));
+            contain(|| drop(node));
         }
     }
 }
@@ -283,6 +286,7 @@ impl<V> Aux<V> {
     }
 
     /// With what follows from the node before.
+    #[inline]
     pub(crate) fn after(inherited: Inherited<V>) -> Self {
         Aux {
             waiters: inherited.waiters,
@@ -467,6 +471,7 @@ impl<'g, V> Current<'g, V> {
     /// What a successor has to take over. The waiters are its own from now on. Whoever this node
     /// has named, by itself or by a claim, has his result before the successor is there, which
     /// could not say any more what that was.
+    #[inline]
     pub(crate) fn inherit(self, ended: &mut Ended) -> Inherited<V> {
         let mut inherited = Inherited {
             waiters: Waiters::none(),

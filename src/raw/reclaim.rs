@@ -7,14 +7,21 @@
 //! Under loom without `--cfg crossbeam_loom` nothing is reclaimed during an execution: the
 //! protocol can then be explored without a bound. With it, the real crossbeam-epoch is explored.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs a destructor of user code in a place where its caller is nobody in particular. A panic is
 /// reported by the panic hook and ends here: it must not reach a stranger who happened to collect.
 pub(crate) fn contain(f: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
-        // The payload is user data too, and its own drop may panic.
-        std::mem::forget(payload);
+        dispose(payload);
+    }
+}
+
+/// Drops what somebody panicked with, which is user data too: if that panics, it is left.
+pub(crate) fn dispose(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(another);
     }
 }
 

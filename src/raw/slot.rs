@@ -152,13 +152,12 @@ impl<K, V> Drop for Slot<K, V> {
         if !node.is_null() {
             // SAFETY: the slot's reference; nobody can find the node through the slot any more. A
             // proposal that its thread left undecided still owns the node before it.
-            contain(|| unsafe {
-                let before = Node::undecided(node);
-                if let Some(before) = before {
+            unsafe {
+                if let Some(before) = Node::undecided(node) {
                     Node::leave_slot(before);
                 }
                 Node::leave_slot(node);
-            });
+            }
         }
         // SAFETY: not used again.
         contain(|| unsafe { ManuallyDrop::drop(&mut self.key) });

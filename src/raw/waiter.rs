@@ -11,6 +11,7 @@ use super::bell::Bell;
 use super::counters::Ended;
 use super::list::List;
 use super::node::{Aux, Current, Node};
+use super::reclaim::{contain, dispose};
 use super::sync::{Arc, AtomicPtr, Ordering};
 
 pub(crate) struct Waiter<V> {
@@ -131,7 +132,7 @@ impl<V> Drop for Waiter<V> {
         let result = self.result.load(Ordering::Relaxed);
         if !result.is_null() && result != closed() && result != cancelled() {
             // SAFETY: the waiter's own reference.
-            drop(unsafe { Arc::from_raw(result) });
+            contain(|| drop(unsafe { Arc::from_raw(result) }));
         }
     }
 }
@@ -209,7 +210,7 @@ impl Panics {
             Ok(value) => Some(value),
             Err(panic) => {
                 if let Some(another) = self.0.replace(panic) {
-                    std::mem::forget(another); // its own drop may panic
+                    dispose(another);
                 }
                 None
             }
@@ -220,7 +221,7 @@ impl Panics {
     pub(crate) fn resume(self) {
         if let Some(panic) = self.0 {
             if std::thread::panicking() {
-                std::mem::forget(panic);
+                dispose(panic);
             } else {
                 std::panic::resume_unwind(panic);
             }

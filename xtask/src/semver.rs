@@ -24,11 +24,11 @@ const SEMVER_CHECKS: Tool = Tool {
 };
 
 pub(crate) fn run(args: Args) -> Verdict {
+    SEMVER_CHECKS.demand()?;
     let since = match args.since {
         Some(since) => since,
         None => last_tag()?,
     };
-    SEMVER_CHECKS.demand()?;
     println!("compared with {since}:");
     let status = Command::new("cargo")
         .current_dir(root())

@@ -1,0 +1,135 @@
+//! Values whose `Drop` panics, in the places where nobody in particular owns them last.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Wake, Waker};
+
+use podcache::{Cache, DefaultFor, Subscription, Timestamp};
+
+fn t(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
+}
+
+static LIVING: AtomicI64 = AtomicI64::new(0);
+/// A bit for each value that panics in its drop.
+static BAD: AtomicU64 = AtomicU64::new(0);
+/// One test at a time counts.
+static TURN: Mutex<()> = Mutex::new(());
+
+struct Counted(u64);
+
+impl Counted {
+    fn new(number: u64) -> Self {
+        LIVING.fetch_add(1, SeqCst);
+        Counted(number)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        LIVING.fetch_sub(1, SeqCst);
+        assert!(BAD.load(SeqCst) >> self.0 & 1 == 0, "drop of {}", self.0);
+    }
+}
+
+impl DefaultFor<u64> for Counted {
+    fn default_for(_: &u64) -> Self {
+        Counted::new(0)
+    }
+}
+
+struct Calls(Box<dyn Fn() + Send + Sync>);
+
+impl Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        (self.0)();
+    }
+}
+
+fn task(
+    cache: &Cache<u64, Counted>,
+    min: u64,
+    waker: impl Fn() + Send + Sync + 'static,
+) -> Pin<Box<Subscription<Counted>>> {
+    let mut wait = Box::pin(cache.subscribe(&1, t(min)));
+    let waker = Waker::from(Arc::new(Calls(Box::new(waker))));
+    let poll = wait.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(poll.is_pending());
+    wait
+}
+
+/// A set within a waker within a set: the node that is there in the end carries on three waiters,
+/// each the last owner of a value.
+fn nothing_is_lost(bad: u64) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    BAD.store(bad, SeqCst);
+    let cache = Cache::<u64, Counted>::new();
+    let set_in = |value, time| {
+        let cache = cache.clone();
+        move || {
+            cache.set(&1, Counted::new(value), t(time));
+        }
+    };
+    let waits = [
+        task(&cache, 10, set_in(2, 20)),
+        task(&cache, 20, set_in(3, 30)),
+        task(&cache, 30, || ()),
+    ];
+    cache.set(&1, Counted::new(1), t(10));
+    drop(waits);
+    cache.set(&1, Counted::new(4), t(40));
+    cache.delete(&1);
+    drop(cache);
+    // What is replaced is destroyed in the course of other calls.
+    let other = Cache::<u64, u64>::new();
+    for _ in 0..100_000 {
+        other.set(&1, 0, t(1));
+        other.delete(&1);
+        if LIVING.load(SeqCst) == 0 {
+            return;
+        }
+    }
+    panic!("{} values are left", LIVING.load(SeqCst));
+}
+
+#[test]
+fn of_one_value() {
+    for value in 1..=4 {
+        nothing_is_lost(1 << value);
+    }
+}
+
+#[test]
+fn of_several_at_once() {
+    nothing_is_lost(1 << 2 | 1 << 3);
+    nothing_is_lost(0b11110);
+}
+
+/// The default was made for a key that has a record by then, and is not used.
+#[test]
+fn of_a_default_that_is_not_used() {
+    struct Unused(bool);
+    static HOME: Mutex<Option<Cache<u64, Unused>>> = Mutex::new(None);
+    impl Drop for Unused {
+        fn drop(&mut self) {
+            assert!(!self.0, "not used");
+        }
+    }
+    impl DefaultFor<u64> for Unused {
+        fn default_for(key: &u64) -> Self {
+            let home = HOME.lock().unwrap().clone().expect("is put there");
+            home.set(key, Unused(false), t(1));
+            Unused(true)
+        }
+    }
+    let cache = Cache::<u64, Unused>::new();
+    *HOME.lock().unwrap() = Some(cache.clone());
+    let wait = cache.subscribe(&1, t(5));
+    let observed = catch_unwind(AssertUnwindSafe(|| cache.set_observed_time(&1, t(10))));
+    assert!(observed.is_err());
+    let served = wait.try_get().expect("the observation took place").unwrap();
+    assert_eq!(served.observed(), Some(t(10)));
+}
