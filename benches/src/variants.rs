@@ -166,9 +166,9 @@ const CHOICES: &[Choice] = &[
         instead: &[Variant {
             name: "left to its owner",
             edits: &[edit(
-                "raw/cache.rs",
-                "if let Some(work) = Work::of(node) {\n                drop(guard);",
-                "if let Some(work) = Work::of(node).filter(|_| false) {\n                drop(guard);",
+                "raw/node.rs",
+                "if let Some(aux) = self.unfinished() {",
+                "if let Some(aux) = self.unfinished().filter(|_| false) {",
             )],
         }],
         measures: &[Measure::Woken, Measure::OneKey, Measure::Storm],
