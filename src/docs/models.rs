@@ -75,6 +75,8 @@
 //!   cache's own memory after its last user, rests on `Arc`: loom sees the last handle close the
 //!   cache under a wait, while its memory is kept to the end of the execution. That it goes while
 //!   waits end is left to shuttle, to the histories of real threads and to AddressSanitizer.
+//! * What the end of a thread does for the real collector, a step of the thread has to do in a model,
+//!   since loom drops a thread's locals after it was joined, and in no certain order.
 //! * The cache's nodes are plain memory to loom. A publication is checked as far as keys and values
 //!   show it.
 //!
@@ -82,7 +84,9 @@
 //!
 //! A crate that uses podcache can run loom on itself: build with `RUSTFLAGS="--cfg podcache_loom"`,
 //! take its own primitives from loom under the same cfg, and end each model with
-//! `podcache::model::free_garbage()`, after all threads are joined and all handles dropped.
+//! `podcache::model::free_garbage()`, after all threads are joined and all handles dropped. With
+//! `--cfg crossbeam_loom` beside it the real collector is explored too, at some ten times the
+//! executions; then each thread ends with `podcache::model::end_thread()`.
 //! Deadlines pass by `podcache::model::let_time_pass()`. A call of the cache is ten to forty steps to
 //! loom: two threads with two or three calls each take a thousand executions and a tenth of a second
 //! at three preemptions, six times that at four, and have no end without a bound.

@@ -40,7 +40,7 @@ enum Body<V> {
 
 /// What a slot has to remember beside its record.
 pub(crate) struct Aux<V> {
-    /// To be asked for by [`Current::waiters`], which says whether they are still waiting here.
+    /// To be had by [`Current::inherit`], which says whether they are still waiting here.
     pub(crate) waiters: Waiters<V>,
     pub(crate) fate: Fate,
     /// Waiters that this node satisfies and that may not have been told yet.
