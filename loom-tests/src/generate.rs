@@ -385,6 +385,10 @@ const CHOSEN: &[&str] = &[
     "[watch] drain; unwatch || set(a,1); watch; drain",
     "[watch; s0=sub(a,3); set(a,1); delete(a)] drain || s0.drop",
     "[set(a,1); watch] drain; unwatch || delete(a)",
+    // A wait is given up while somebody is handed something on a key without a record.
+    "[s0=sub(a,3); s1=sub(a,5)] observe(a,3) || s1.drop",
+    "[s0=sub(a,3); s0.poll(0); s1=sub(a,5)] observe(a,3) || s1.drop",
+    "[s0=sub(a,3); s1=sub(a,5)] update(3) || s1.drop",
     // A relisting.
     "[set(a,1)] relist(b,4) || get(a); get(b)",
     "[set(a,1)] relist_first(a,4) || delete(a); try(a,3)",

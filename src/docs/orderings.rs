@@ -113,6 +113,13 @@
 //! other sees that the mark is gone; if the other's does, the reader finds the bare node. Whoever
 //! sees it retires the slot. Without a fence it could stay for ever: memory, not a wrong answer.
 //!
+//! ## A slot that is left for tasks ‖ who calls them
+//!
+//! A wait that is given up on a key without a record, while others are being handed something there,
+//! leaves a node that is kept only for their tasks. It swaps that in, fences, and looks whether
+//! they have been called; who calls them does that, fences, and looks at the slot once more. One of
+//! the two sees what the other did, and retires the slot.
+//!
 //! ## Timed parking where there is no futex with a deadline
 //!
 //! The sleeper enrols, fences, and looks at the word; the waker changes the word, fences, and looks

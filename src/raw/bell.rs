@@ -111,6 +111,12 @@ impl Bell {
         debug_assert!(left.is_null(), "one task at a time");
     }
 
+    /// Whether there is a task to call, as far as can be seen.
+    pub(crate) fn has_task(&self) -> bool {
+        // Relaxed: after a fence, if it counts.
+        !self.waker.load(Ordering::Relaxed).is_null()
+    }
+
     /// Takes the waker out, to be dropped or called.
     pub(crate) fn take_waker(&self) -> Option<Box<Waker>> {
         // AcqRel, with the swap in `register`.

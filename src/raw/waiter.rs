@@ -209,8 +209,9 @@ impl Panics {
         match std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)) {
             Ok(value) => Some(value),
             Err(panic) => {
-                if let Some(another) = self.0.replace(panic) {
-                    dispose(another);
+                match self.0 {
+                    None => self.0 = Some(panic),
+                    Some(_) => dispose(panic),
                 }
                 None
             }

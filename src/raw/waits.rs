@@ -159,6 +159,7 @@ impl<K, V, S> RawCache<K, V, S> {
             self.unless_marked(&slot, new);
             Some(())
         });
+        self.unless_owed(&slot, &mut later);
         later.finish(self);
     }
 }
