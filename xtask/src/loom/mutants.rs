@@ -387,7 +387,7 @@ fn examine(
                         program: model.program.clone(),
                         preemptions: model.preemptions,
                         execution: executions,
-                        why: why.lines().next().unwrap_or_default().to_string(),
+                        why: in_short(&why).to_string(),
                     });
                     return Ok(verdicts);
                 }
@@ -396,6 +396,14 @@ fn examine(
         }
     }
     Ok(verdicts)
+}
+
+/// What a model saw, without the list of its threads and without places outside of the sources: those
+/// are this machine's.
+fn in_short(why: &str) -> &str {
+    let line = why.lines().next().unwrap_or_default();
+    let ends = ["; threads = ", " (/"].map(|mark| line.find(mark));
+    &line[..ends.into_iter().flatten().min().unwrap_or(line.len())]
 }
 
 impl Verdicts {
