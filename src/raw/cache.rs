@@ -113,6 +113,9 @@ impl<V> Later<V> {
             aux.finish(claimed, &mut self.panics);
             self.panics.catch(|| drop(aux)); // may be the last owner of a value
         }
+        // With the fence in `unless_owed`: what is looked at after this is as left by whoever saw
+        // that a task was still to be called.
+        fence(Ordering::SeqCst);
         cache.count_ended(&std::mem::take(&mut self.ended), &mut self.panics);
     }
 

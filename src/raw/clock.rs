@@ -7,7 +7,7 @@
 use std::ptr;
 
 use super::reclaim::Guard;
-use super::sync::{Arc, AtomicPtr, Ordering};
+use super::sync::{Arc, AtomicPtr, Ordering, counted};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tick {
@@ -40,12 +40,8 @@ impl Clock {
 
     /// The present tick, to keep beyond the guard: so its address stays its own.
     pub(crate) fn keep(&self, guard: &Guard) -> Arc<Tick> {
-        let tick = self.tick(guard);
         // SAFETY: an `Arc`'s pointer, and the clock's reference is released only after the guard.
-        unsafe {
-            Arc::increment_strong_count(tick);
-            Arc::from_raw(tick)
-        }
+        unsafe { counted(self.tick(guard)) }
     }
 
     /// Whether this very tick is still the present one.

@@ -244,30 +244,25 @@ impl<T: Marked> Feed<T> {
         // Relaxed: a count for people.
         self.behind.fetch_add(1, Ordering::Relaxed);
         let mut next = self.top.load(Ordering::Relaxed);
-        if next == left() {
-            return self.clear(slot);
-        }
         let entry = Box::into_raw(Box::new(Entry {
             slot: Arc::clone(slot),
-            next,
+            next: ptr::null_mut(),
         }));
         loop {
+            if next == left() {
+                // SAFETY: never published.
+                drop(unsafe { Box::from_raw(entry) });
+                return self.clear(slot);
+            }
+            // SAFETY: not published yet.
+            unsafe { (*entry).next = next };
             // Release, with the acquire in `take`.
             match self
                 .top
                 .compare_exchange(next, entry, Ordering::Release, Ordering::Relaxed)
             {
                 Ok(_) => break,
-                Err(other) if other == left() => {
-                    // SAFETY: never published.
-                    drop(unsafe { Box::from_raw(entry) });
-                    return self.clear(slot);
-                }
-                Err(other) => {
-                    next = other;
-                    // SAFETY: not published yet.
-                    unsafe { (*entry).next = next };
-                }
+                Err(other) => next = other,
             }
         }
         // Release, with the acquire in `ring`. A swap and not a store: a store would begin a release

@@ -13,7 +13,7 @@ use std::ptr;
 use super::counters::Ended;
 use super::list::List;
 use super::reclaim::{Guard, contain};
-use super::sync::{Arc, AtomicBool, AtomicU8, Ordering};
+use super::sync::{Arc, AtomicBool, AtomicU8, Ordering, counted};
 use super::waiter::{Outcome, Waiter};
 use super::waiting::Listing;
 
@@ -445,12 +445,8 @@ impl<'g, V> Current<'g, V> {
     /// A counted reference, to keep beyond the guard.
     #[inline]
     pub(crate) fn to_arc(self) -> Arc<Node<V>> {
-        let node = self.as_ptr();
         // SAFETY: an `Arc`'s pointer, whose slot still owns a reference (see `new`).
-        unsafe {
-            Arc::increment_strong_count(node);
-            Arc::from_raw(node)
-        }
+        unsafe { counted(self.as_ptr()) }
     }
 
     /// An unpublished node with the same record.
@@ -491,6 +487,12 @@ impl<'g, V> Current<'g, V> {
             inherited.owed = aux.untold(claimed);
         }
         inherited
+    }
+
+    /// Whose tasks are still to be called, if a node without a record is there for that.
+    pub(crate) fn kept_for(self) -> Option<&'g List<Arc<Waiter<V>>>> {
+        let owed = self.aux().map(|aux| &aux.owed);
+        owed.filter(|owed| !self.is_record() && !owed.is_empty())
     }
 
     /// Claims its waiters where they are; see [`Fate`].

@@ -272,13 +272,17 @@ mod imp {
             let late = {
                 let mut kept = self.kept.borrow_mut();
                 kept.push_back(Arc::clone(&batch));
-                (kept.len() > KEPT).then(|| kept.pop_front())
+                if kept.len() > KEPT {
+                    kept.pop_front()
+                } else {
+                    None
+                }
             };
             guard.defer(move || batch.ripen());
             if !is_freeing() {
                 guard.flush();
             }
-            if let Some(late) = late.flatten() {
+            if let Some(late) = late {
                 late.give_up();
             }
         }

@@ -12,7 +12,7 @@ use super::feed::{Marked, Marks};
 use super::index::Entry;
 use super::node::{Current, Node};
 use super::reclaim::{Guard, contain};
-use super::sync::{Arc, AtomicPtr, Ordering};
+use super::sync::{Arc, AtomicPtr, Ordering, counted};
 
 pub(crate) struct Slot<K, V> {
     node: AtomicPtr<Node<V>>,
@@ -119,10 +119,7 @@ impl<K, V> Slot<K, V> {
     /// still there.
     pub(crate) unsafe fn to_arc(slot: *const Self) -> Arc<Self> {
         // SAFETY: the index's reference is released only after the guard is gone.
-        unsafe {
-            Arc::increment_strong_count(slot);
-            Arc::from_raw(slot)
-        }
+        unsafe { counted(slot) }
     }
 }
 

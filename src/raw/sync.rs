@@ -25,6 +25,20 @@ pub(crate) use std::sync::atomic::{
 
 pub(crate) use std::sync::Arc;
 
+/// One more reference to what is shared.
+///
+/// # Safety
+///
+/// `object` is an [`Arc`]'s pointer, and somebody owns a reference until this returns.
+#[inline]
+pub(crate) unsafe fn counted<T>(object: *const T) -> Arc<T> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        Arc::increment_strong_count(object);
+        Arc::from_raw(object)
+    }
+}
+
 #[cfg(podcache_loom)]
 pub(crate) use model::thread_local;
 #[cfg(not(podcache_loom))]

@@ -12,7 +12,7 @@ use super::counters::Ended;
 use super::list::List;
 use super::node::{Aux, Current, Node};
 use super::reclaim::{contain, dispose};
-use super::sync::{Arc, AtomicPtr, Ordering};
+use super::sync::{Arc, AtomicPtr, Ordering, counted};
 
 pub(crate) struct Waiter<V> {
     pub(crate) min: u64,
@@ -78,10 +78,7 @@ impl<V> Waiter<V> {
             Some(Outcome::Closed)
         } else {
             // SAFETY: a node that the waiter owns a reference to, until it is dropped.
-            unsafe {
-                Arc::increment_strong_count(result);
-                Some(Outcome::Snapshot(Arc::from_raw(result)))
-            }
+            Some(Outcome::Snapshot(unsafe { counted(result) }))
         }
     }
 

@@ -147,7 +147,7 @@ impl<K, V, S> RawCache<K, V, S> {
         }
         self.counters.add(what, n);
         let mut later = Later::nothing();
-        self.on_slot(&slot, |old, guard| {
+        let left = self.on_slot(&slot, |old, guard| {
             let mut inherited = later.inherit(old);
             inherited.waiters = inherited.waiters.bury();
             let aux = Aux {
@@ -157,9 +157,11 @@ impl<K, V, S> RawCache<K, V, S> {
             let new = self.or_bare(&slot, seal(old.same_record(), aux));
             let new = self.replace(&slot, old, new, guard).ok()?;
             self.unless_marked(&slot, new);
-            Some(())
+            Some(new.and_then(Current::kept_for).is_some())
         });
-        self.unless_owed(&slot, &mut later);
+        if left == Some(true) {
+            self.unless_owed(&slot, &mut later);
+        }
         later.finish(self);
     }
 }

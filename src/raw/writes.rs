@@ -202,14 +202,13 @@ impl<K, V, S> RawCache<K, V, S> {
 
     /// A slot may have been left for tasks that have just been called.
     pub(super) fn unless_owed(&self, slot: &Slot<K, V>, later: &mut Later<V>) {
-        // Between our swap and the look at the wakers; and between their calls and the look at the
-        // slot, in `visit_wholly`. If ours comes first, who calls the tasks finds what we left; if
-        // its does, we see that they have been called.
+        // Between our swap and the look at the wakers, with the one in `Later::run_all` between
+        // their calls and the look at the slot. If ours comes first, who calls the tasks finds what
+        // we left; if its does, we see that they have been called.
         fence(Ordering::SeqCst);
         let called = self.on_slot(slot, |node, _| {
-            let owed = node.aux().map(|aux| &aux.owed);
-            let owed = owed.filter(|owed| !node.is_record() && !owed.is_empty());
-            Some(owed.is_some_and(|owed| owed.iter().all(|waiter| !waiter.bell.has_task())))
+            let called = |waiter: &Arc<Waiter<V>>| !waiter.bell.has_task();
+            Some(node.kept_for().is_some_and(|owed| owed.iter().all(called)))
         });
         if called == Some(true) {
             self.visit_wholly(slot, Call::Tidy, later);
@@ -343,11 +342,7 @@ impl<K, V, S> RawCache<K, V, S> {
             later.run(self);
             match visited {
                 Visited::Record => return false,
-                Visited::ToTidy => {
-                    // With the fence in `unless_owed`.
-                    fence(Ordering::SeqCst);
-                    call = Call::Tidy;
-                }
+                Visited::ToTidy => call = Call::Tidy,
                 Visited::Done | Visited::NeedsDefault => return true,
             }
         }
@@ -439,8 +434,6 @@ impl<K, V, S> RawCache<K, V, S> {
             }
         }
         later.run(self);
-        // With the fence in `unless_owed`.
-        fence(Ordering::SeqCst);
         for member in untidy {
             self.visit_wholly(&member.slot, Call::Tidy, later);
         }
