@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::raw::{Bell, Feed, Found, RawCache, Slot};
+use crate::raw::{self, Bell, Feed, Found, RawCache, Slot};
 use crate::{RandomState, Snapshot, Timestamp, WaitError};
 
 /// What has become of a key.
@@ -47,12 +47,12 @@ pub enum Change<K, V> {
 /// announcement of it delays that one announcement until it goes on.
 pub struct Changes<K, V, S = RandomState> {
     raw: Arc<RawCache<K, V, S>>,
-    feed: Arc<Feed<Slot<K, V>>>,
+    feed: raw::Arc<Feed<Slot<K, V>>>,
     since: Timestamp,
     /// The position of the first look at all records; `None` when that is over.
     cursor: Option<u64>,
     found: Vec<Found<K, V>>,
-    changed: VecDeque<Arc<Slot<K, V>>>,
+    changed: VecDeque<raw::Arc<Slot<K, V>>>,
 }
 
 impl<K, V, S> Changes<K, V, S>

@@ -39,7 +39,7 @@ where
     }
 
     #[inline]
-    fn snapshot<Q>(node: Option<Arc<raw::Node<V>>>, key: &Q) -> Snapshot<V>
+    fn snapshot<Q>(node: Option<raw::Arc<raw::Node<V>>>, key: &Q) -> Snapshot<V>
     where
         Q: ?Sized,
         V: DefaultFor<Q>,

@@ -5,8 +5,7 @@ use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::Timestamp;
-use crate::raw::Node;
-use std::sync::Arc;
+use crate::raw::{Arc, Node};
 
 /// What a missing key reads as: the kubelet's "PodStatus with only its ID".
 ///

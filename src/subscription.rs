@@ -4,11 +4,11 @@ use std::fmt;
 use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::raw::{Bell, Home, Outcome, Waiter};
+use crate::raw::{Arc, Bell, Home, Outcome, Waiter};
 use crate::trace::WaitSpan;
 use crate::{Snapshot, WaitError};
 
@@ -146,11 +146,11 @@ impl<V> Future for Subscription<V> {
             State::Over(result) => return Poll::Ready(result.clone()),
             State::Registered { waiter, home, span } => (waiter, home, span),
         };
-        let mut outcome = outcome_of(waiter, home);
+        let mut outcome = waiter.outcome();
         if outcome.is_none() {
             span.open("task", home, waiter.min);
             span.within(|| waiter.bell.register(cx.waker()));
-            // Looked at again: the result may have come before the waker.
+            // Only now the close look: the result may have come before the waker.
             outcome = outcome_of(waiter, home);
         }
         match outcome.map(result) {

@@ -39,6 +39,9 @@
 //! * **A task registers its waker ‖ it is told.** Both swap the waker's pointer. If the task's swap
 //!   comes first, the teller takes the waker out and calls it; if the teller's comes first, the
 //!   task's acquires what the teller did before, so the look at the result that follows finds it.
+//! * **A waker is taken from its place ‖ the next is put there.** The taker releases *free* when he
+//!   is through, and who registers acquires it. If the taker's store comes first, the place is
+//!   empty; else the next waker goes into a box.
 //! * **Serving ‖ cancelling.** Both compare-and-swap the result from empty. One wins.
 //! * **Replacing a node ‖ claiming its waiters.** A move seals the node's waiters before its swap,
 //!   an `update_time` that satisfies them all claims them; both from *open*, by a compare-and-swap.
@@ -154,8 +157,8 @@
 //! * "The sleepers have been woken": says only that waking them again is not needed.
 //! * Everything in a `drop` with `&mut self`.
 //!
-//! Reference counts are those of `std::sync::Arc`, and stay so under loom: they guard no protocol
-//! of the crate, reclamation does.
+//! Reference counts are triomphe's (std's under loom, and no part of the models): they guard no
+//! protocol of the crate, reclamation does.
 //!
 //! # What the hardware gives anyway
 //!

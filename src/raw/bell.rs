@@ -1,6 +1,7 @@
 //! What wakes one listener, be it a thread or a task.
 //!
-//! The waker cell is a pointer that is only ever swapped. The usual crates do not fit: atomic-waker
+//! The waker cell is a pointer that is only ever swapped; it mostly says no more than that the waker
+//! stands beside it. The usual crates do not fit: atomic-waker
 //! stays locked for ever when cloning or dropping a waker panics inside it, diatomic-waker keeps a
 //! waker alive after its wait, and neither runs under loom as a dependency.
 
@@ -9,7 +10,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::park::{Word, has_passed};
-use super::sync::{AtomicPtr, Ordering};
+use super::sync::{AtomicBool, AtomicPtr, Ordering, Place};
 
 /// A thread may sleep on the word.
 const PARKED: u32 = 1;
@@ -22,7 +23,16 @@ const RESET: u32 = 8;
 
 pub(crate) struct Bell {
     word: Word,
+    /// Null, a box's, or [`here`].
     waker: AtomicPtr<Waker>,
+    here: Place<Waker>,
+    /// Whether nobody is at that place: it is empty, and whoever emptied it is through.
+    free: AtomicBool,
+}
+
+/// No pointer: the waker stands in the bell.
+fn here() -> *mut Waker {
+    ptr::without_provenance_mut(1)
 }
 
 impl Bell {
@@ -30,6 +40,8 @@ impl Bell {
         Bell {
             word: Word::new(0),
             waker: AtomicPtr::new(ptr::null_mut()),
+            here: Place::empty(),
+            free: AtomicBool::new(true),
         }
     }
 
@@ -100,14 +112,25 @@ impl Bell {
         let next = match self.take_waker() {
             Some(before) if before.will_wake(waker) => before,
             before => {
-                let next = Box::new(waker.clone());
+                let next = waker.clone();
                 drop(before);
                 next
             }
         };
+        // Acquire, with the release in `take_waker`. If it is not free, who took the waker before
+        // has been stopped on his way out.
+        let next = if self.free.load(Ordering::Acquire) {
+            // Relaxed: the next to look comes after us.
+            self.free.store(false, Ordering::Relaxed);
+            // SAFETY: empty, and only one task at a time fills it.
+            unsafe { self.here.put(next) };
+            here()
+        } else {
+            Box::into_raw(Box::new(next))
+        };
         // AcqRel, with the swap of `ring_task`: on one word, one of the two comes first. If ours
         // does, it takes this waker; if its does, we see what it rang for after.
-        let left = self.waker.swap(Box::into_raw(next), Ordering::AcqRel);
+        let left = self.waker.swap(next, Ordering::AcqRel);
         debug_assert!(left.is_null(), "one task at a time");
     }
 
@@ -118,11 +141,18 @@ impl Bell {
     }
 
     /// Takes the waker out, to be dropped or called.
-    pub(crate) fn take_waker(&self) -> Option<Box<Waker>> {
+    pub(crate) fn take_waker(&self) -> Option<Waker> {
         // AcqRel, with the swap in `register`.
         let waker = self.waker.swap(ptr::null_mut(), Ordering::AcqRel);
-        // SAFETY: whoever swaps a waker out owns it.
-        (!waker.is_null()).then(|| unsafe { Box::from_raw(waker) })
+        if waker == here() {
+            // SAFETY: whoever swaps a waker out owns it, and the place until it is free.
+            let waker = unsafe { self.here.take() };
+            // Release, with the acquire in `register`.
+            self.free.store(true, Ordering::Release);
+            return Some(waker);
+        }
+        // SAFETY: as above.
+        (!waker.is_null()).then(|| *unsafe { Box::from_raw(waker) })
     }
 }
 

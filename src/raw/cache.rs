@@ -41,6 +41,9 @@ pub(crate) type Found<K, V> = (Arc<Slot<K, V>>, Arc<Node<V>>);
 /// A slot found under a guard, with its node.
 pub(super) type Place<'g, K, V> = (&'g Slot<K, V>, Current<'g, V>);
 
+/// How many slots a call that wakes deals with at once.
+pub(super) const AT_ONCE: usize = 32;
+
 /// What a call has to do when it holds no guard any more, since it is user code or may run some.
 pub(super) struct Later<V> {
     /// Hand-overs in which everybody has a result, and whether they were claimed: tasks to call.
@@ -109,10 +112,17 @@ impl<V> Later<V> {
     }
 
     fn run_all<K, S>(&mut self, cache: &RawCache<K, V, S>) {
-        for (aux, claimed) in self.tasks.drain(..) {
-            aux.finish(claimed, &mut self.panics);
-            self.panics.catch(|| drop(aux)); // may be the last owner of a value
+        let mut tasks = self.tasks.drain(..);
+        while let Some(first) = tasks.next() {
+            let rest = tasks.by_ref().take(AT_ONCE - 1);
+            let some: Vec<_> = std::iter::once(first).chain(rest).collect();
+            some.iter().for_each(|(aux, _)| aux.preload());
+            for (aux, claimed) in some {
+                aux.finish(claimed, &mut self.panics);
+                self.panics.catch(|| drop(aux)); // may be the last owner of a value
+            }
         }
+        drop(tasks);
         // With the fence in `unless_owed`: what is looked at after this is as left by whoever saw
         // that a task was still to be called.
         fence(Ordering::SeqCst);
@@ -242,11 +252,11 @@ impl<K, V, S> RawCache<K, V, S> {
             if mine && standing == Standing::Settled {
                 // SAFETY: who accepts a proposal owns the slot's reference to the node before it,
                 // which therefore is as it was in the slot.
-                let before = unsafe { Current::new(proposal.before, guard) };
+                let before = unsafe { Current::new(proposal.before.as_ptr(), guard) };
                 self.moved(slot, before, Some(node), guard);
             }
         }
-        if standing == Standing::Refused && slot.put_back(node.as_ptr(), proposal.before) {
+        if standing == Standing::Refused && slot.put_back(node.as_ptr(), proposal.before.as_ptr()) {
             self.discard(node, guard);
         }
         standing
@@ -387,7 +397,7 @@ impl<K, V, S> RawCache<K, V, S> {
 impl<K: Ord + Clone, V, S> RawCache<K, V, S> {
     /// The view of the present tick, or a later one.
     #[inline]
-    pub(crate) fn view(&self) -> Arc<View<K, V>> {
+    pub(crate) fn view(&self) -> std::sync::Arc<View<K, V>> {
         self.view.get(&self.clock, || View::build(self))
     }
 }

@@ -1,14 +1,26 @@
 //! An immutable singly linked list whose tails are shared.
 //!
 //! Pushing makes a new head in constant time; the old list stays as it was for whoever holds it.
-//! Every link knows the length and the smallest and largest key of the list that starts with it,
+//! Every link but the last knows the length and the smallest and largest key of the list that starts with it,
 //! so "is anybody here meant?" and "is everybody?" are answered without a walk.
+
+use std::mem;
 
 use super::sync::Arc;
 
-pub(crate) struct List<T>(Option<Arc<Link<T>>>);
+/// What a list is searched by.
+pub(crate) trait Keyed {
+    fn key(&self) -> u64;
+}
 
-struct Link<T> {
+pub(crate) enum List<T> {
+    Empty,
+    /// By itself, for most lists are no longer.
+    One(T),
+    More(Arc<Link<T>>),
+}
+
+pub(crate) struct Link<T> {
     item: T,
     next: List<T>,
     len: usize,
@@ -16,69 +28,132 @@ struct Link<T> {
     greatest: u64,
 }
 
-impl<T> List<T> {
-    pub(crate) const EMPTY: Self = List(None);
-
+impl<T: Keyed> List<T> {
     #[must_use]
-    pub(crate) fn push(self, item: T, key: u64) -> Self {
-        List(Some(Arc::new(Link {
+    pub(crate) fn push(self, item: T) -> Self {
+        if self.is_empty() {
+            return List::One(item);
+        }
+        let key = item.key();
+        List::More(Arc::new(Link {
             len: self.len() + 1,
             least: self.least().min(key),
             greatest: self.greatest().max(key),
             item,
             next: self,
-        })))
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |link| link.len)
+        }))
     }
 
     /// The smallest key; the largest there can be for an empty list.
     pub(crate) fn least(&self) -> u64 {
-        self.0.as_ref().map_or(u64::MAX, |link| link.least)
+        match self {
+            List::Empty => u64::MAX,
+            List::One(item) => item.key(),
+            List::More(link) => link.least,
+        }
     }
 
     /// The largest key; zero for an empty list.
     pub(crate) fn greatest(&self) -> u64 {
-        self.0.as_ref().map_or(0, |link| link.greatest)
-    }
-
-    /// Newest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        let mut rest = self;
-        std::iter::from_fn(move || {
-            let link = rest.0.as_deref()?;
-            rest = &link.next;
-            Some(&link.item)
-        })
-    }
-}
-
-impl<T> Clone for List<T> {
-    fn clone(&self) -> Self {
-        List(self.0.clone())
-    }
-}
-
-impl<T> Drop for List<T> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(link) = self.0.take() {
-            unlink(link);
+        match self {
+            List::Empty => 0,
+            List::One(item) => item.key(),
+            List::More(link) => link.greatest,
         }
     }
 }
 
-/// A loop: dropping link by link from inside each other would use up the stack.
-fn unlink<T>(link: Arc<Link<T>>) {
-    let mut rest = Some(link);
-    while let Some(mut link) = rest.take().and_then(Arc::into_inner) {
-        // Before the item goes, whose drop may panic.
-        rest = link.next.0.take();
+impl<T> List<T> {
+    pub(crate) const EMPTY: Self = List::Empty;
+
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, List::Empty)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            List::Empty => 0,
+            List::One(..) => 1,
+            List::More(link) => link.len,
+        }
+    }
+
+    /// Newest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        let mut rest = Some(self);
+        std::iter::from_fn(move || {
+            let (item, next) = match rest? {
+                List::Empty => return None,
+                List::One(item) => (item, None),
+                List::More(link) => (&link.item, Some(&link.next)),
+            };
+            rest = next;
+            Some(item)
+        })
+    }
+}
+
+impl<T: Clone> Clone for List<T> {
+    fn clone(&self) -> Self {
+        match self {
+            List::Empty => List::Empty,
+            List::One(item) => List::One(item.clone()),
+            List::More(link) => List::More(Arc::clone(link)),
+        }
+    }
+}
+
+impl<T> Drop for Link<T> {
+    /// A loop: dropping link by link from inside each other would use up the stack.
+    #[inline]
+    fn drop(&mut self) {
+        let mut rest = mem::replace(&mut self.next, List::Empty);
+        while let List::More(link) = rest {
+            let Ok(mut link) = Arc::try_unwrap(link) else {
+                return;
+            };
+            // Before the item goes, whose drop may panic.
+            rest = mem::replace(&mut link.next, List::Empty);
+        }
+    }
+}
+
+#[cfg(all(test, not(podcache_loom)))]
+mod tests {
+    use super::*;
+
+    impl Keyed for Arc<u64> {
+        fn key(&self) -> u64 {
+            **self
+        }
+    }
+
+    #[test]
+    fn a_list_knows_its_keys_and_shares_its_tail() {
+        let empty = List::<Arc<u64>>::EMPTY;
+        assert!(empty.is_empty() && empty.least() == u64::MAX && empty.greatest() == 0);
+        let push = |list: &List<_>, key| list.clone().push(Arc::new(key));
+        let one = push(&empty, 5);
+        let (low, high) = (push(&one, 2), push(&one, 9));
+        let seen = |list: &List<Arc<u64>>| list.iter().map(|key| **key).collect::<Vec<_>>();
+        assert_eq!(seen(&one), [5]);
+        assert_eq!(seen(&low), [2, 5]);
+        assert_eq!(seen(&push(&high, 3)), [3, 9, 5]);
+        let facts = |list: &List<_>| (list.len(), list.least(), list.greatest());
+        assert_eq!(facts(&one), (1, 5, 5));
+        assert_eq!(facts(&low), (2, 2, 5));
+        assert_eq!(facts(&push(&high, 3)), (3, 3, 9));
+    }
+
+    #[test]
+    fn a_long_list_goes_without_a_deep_stack_and_leaves_what_others_hold() {
+        let item = Arc::new(0);
+        let short = (0..10).fold(List::EMPTY, |list, _| list.push(Arc::clone(&item)));
+        let long = (0..1_000_000).fold(short.clone(), |list, _| list.push(Arc::clone(&item)));
+        let other = short.clone().push(Arc::clone(&item));
+        drop(long);
+        assert_eq!(other.iter().count(), 11);
+        drop((short, other));
+        assert!(item.is_unique());
     }
 }

@@ -35,6 +35,7 @@ pub(crate) use feed::Feed;
 pub(crate) use node::{Current, Node};
 pub(crate) use reclaim::{Guard, pin};
 pub(crate) use slot::Slot;
+pub(crate) use sync::Arc;
 pub(crate) use waiter::{Outcome, Waiter};
 pub(crate) use waits::{Home, Wait};
 

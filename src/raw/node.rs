@@ -8,7 +8,7 @@
 
 use std::cell::UnsafeCell;
 use std::ops::Deref;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 use super::counters::Ended;
 use super::list::List;
@@ -142,7 +142,7 @@ pub(crate) struct Inherited<V> {
 /// A node that takes effect only if the global time is not past `time`.
 pub(crate) struct Proposal<V> {
     /// What the slot holds if the proposal is refused.
-    pub(crate) before: *const Node<V>,
+    pub(crate) before: NonNull<Node<V>>,
     pub(crate) time: u64,
 }
 
@@ -170,6 +170,8 @@ impl Standing {
 unsafe impl<V: Send + Sync> Send for Node<V> {}
 // SAFETY: as above.
 unsafe impl<V: Send + Sync> Sync for Node<V> {}
+// Nobody is pinned here; triomphe's `Arc` is `Unpin` only if its contents are.
+impl<V> Unpin for Node<V> {}
 
 impl<V> Node<V> {
     fn make(body: Body<V>, modified: u64, observed: u64) -> Arc<Self> {
@@ -227,9 +229,9 @@ impl<V> Node<V> {
     }
 
     /// Gives an unpublished node what it needs beside its record. An empty aux is left away.
-    pub(crate) fn equip(self: &mut Arc<Self>, aux: Aux<V>) {
+    pub(crate) fn equip(node: &mut Arc<Self>, aux: Aux<V>) {
         let proposed = aux.proposal.is_some();
-        let node = Arc::get_mut(self).expect("an unpublished node has one owner");
+        let node = Arc::get_mut(node).expect("an unpublished node has one owner");
         let standing = if proposed {
             Standing::Proposed
         } else {
@@ -249,7 +251,7 @@ impl<V> Node<V> {
         // SAFETY: the caller still owns the slot's reference, and nobody writes `aux`.
         let (settled, aux) = unsafe { ((*node).is_settled(), &*(*node).aux.get()) };
         let proposal = aux.as_ref()?.proposal.as_ref()?;
-        (!settled).then_some(proposal.before)
+        (!settled).then_some(proposal.before.as_ptr())
     }
 
     /// Releases the slot's reference, and with it what concerned the slot alone.
@@ -316,9 +318,8 @@ impl<V> Waiters<V> {
 
     #[must_use]
     pub(crate) fn with(&self, waiter: Arc<Waiter<V>>) -> Self {
-        let min = waiter.min;
         Waiters {
-            list: self.list.clone().push(waiter, min),
+            list: self.list.clone().push(waiter),
             dead: self.dead,
         }
     }
@@ -339,7 +340,7 @@ impl<V> Waiters<V> {
             } else {
                 &mut others
             };
-            *to = std::mem::replace(to, List::EMPTY).push(Arc::clone(waiter), waiter.min);
+            *to = std::mem::replace(to, List::EMPTY).push(Arc::clone(waiter));
         }
         (
             meant,
@@ -363,7 +364,7 @@ impl<V> Waiters<V> {
         }
         let mut living = List::EMPTY;
         for waiter in self.list.iter().filter(|waiter| waiter.is_waiting()) {
-            living = living.push(Arc::clone(waiter), waiter.min);
+            living = living.push(Arc::clone(waiter));
         }
         Waiters {
             list: living,

@@ -23,6 +23,9 @@ pub(crate) struct Slot<K, V> {
     owns: PhantomData<Arc<Node<V>>>,
 }
 
+// As for a node.
+impl<K, V> Unpin for Slot<K, V> {}
+
 impl<K, V> Slot<K, V> {
     pub(crate) fn new(key: K, hash: u64, node: Arc<Node<V>>) -> Arc<Self> {
         Arc::new(Slot {
@@ -90,8 +93,8 @@ impl<K, V> Slot<K, V> {
     }
 
     /// Exchanges the node of a slot that is not shared yet.
-    pub(crate) fn exchange(self: &mut Arc<Self>, node: Arc<Node<V>>) -> Arc<Node<V>> {
-        let slot = Arc::get_mut(self).expect("an unpublished slot has one owner");
+    pub(crate) fn exchange(slot: &mut Arc<Self>, node: Arc<Node<V>>) -> Arc<Node<V>> {
+        let slot = Arc::get_mut(slot).expect("an unpublished slot has one owner");
         let new = AtomicPtr::new(Arc::into_raw(node).cast_mut());
         let old = std::mem::replace(&mut slot.node, new);
         // SAFETY: the slot's own reference; it was never shared and never retired.

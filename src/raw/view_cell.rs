@@ -6,26 +6,27 @@
 //! him. (Without a wait it would be built more than once.)
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use super::clock::{Clock, Tick};
 use super::reclaim::pin;
-use super::sync::{Arc, thread_local};
+use super::sync::{self, thread_local};
 
 struct Generation<T> {
-    tick: Arc<Tick>,
+    tick: sync::Arc<Tick>,
     /// One for all ticks with the same number.
     view: Arc<imp::Once<Arc<T>>>,
 }
 
 impl<T> Generation<T> {
     /// What is to take the place of `present` at `tick`; `None` if that is older.
-    fn next(present: Option<&Self>, tick: &Arc<Tick>) -> Option<Arc<Self>> {
+    fn next(present: Option<&Self>, tick: &sync::Arc<Tick>) -> Option<Arc<Self>> {
         let view = match present {
             Some(present) if present.tick.number > tick.number => return None,
             Some(present) if present.tick.number == tick.number => Arc::clone(&present.view),
             _ => Arc::new(imp::Once::new()),
         };
-        let tick = Arc::clone(tick);
+        let tick = sync::Arc::clone(tick);
         Some(Arc::new(Generation { tick, view }))
     }
 }

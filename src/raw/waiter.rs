@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::bell::Bell;
 use super::counters::Ended;
-use super::list::List;
+use super::list::{Keyed, List};
 use super::node::{Aux, Current, Node};
 use super::reclaim::{contain, dispose};
 use super::sync::{Arc, AtomicPtr, Ordering, counted};
@@ -29,6 +29,8 @@ pub(crate) struct Waiter<V> {
 unsafe impl<V: Send + Sync> Send for Waiter<V> {}
 // SAFETY: as above.
 unsafe impl<V: Send + Sync> Sync for Waiter<V> {}
+// As for a node.
+impl<V> Unpin for Waiter<V> {}
 
 /// How a wait ends.
 pub(crate) enum Outcome<V> {
@@ -123,6 +125,12 @@ impl<V> Waiter<V> {
     }
 }
 
+impl<V> Keyed for Arc<Waiter<V>> {
+    fn key(&self) -> u64 {
+        self.min
+    }
+}
+
 impl<V> Drop for Waiter<V> {
     fn drop(&mut self) {
         // Relaxed: `&mut self` has seen everything.
@@ -139,6 +147,16 @@ impl<V> Aux<V> {
     pub(crate) fn is_handing(&self) -> bool {
         // Acquire, with the release in `finish`: who skips it sees what it did.
         (self.handed.is_some() || !self.owed.is_empty()) && !self.done.load(Ordering::Acquire)
+    }
+
+    /// Looks at what is about to be changed, so that it is at hand. The misses of several slots
+    /// overlap in this way; across the locked instructions that follow they would not.
+    pub(crate) fn preload(&self) {
+        // Not under loom: nothing depends on it, and each look would multiply the executions.
+        #[cfg(not(podcache_loom))]
+        if let Some(waiter) = self.waiters.list.iter().next() {
+            std::hint::black_box(waiter.is_waiting() | waiter.bell.has_task());
+        }
     }
 
     /// Gives everybody who is handed something his outcome, and wakes the threads among them. Runs
@@ -178,9 +196,9 @@ impl<V> Aux<V> {
     pub(crate) fn untold(&self, claimed: bool) -> List<Arc<Waiter<V>>> {
         let mut lists = self.told(claimed);
         let first = lists.next().cloned().unwrap_or(List::EMPTY);
-        lists.flat_map(List::iter).fold(first, |all, waiter| {
-            all.push(Arc::clone(waiter), waiter.min)
-        })
+        lists
+            .flat_map(List::iter)
+            .fold(first, |all, waiter| all.push(Arc::clone(waiter)))
     }
 
     /// Calls the tasks among those who have been offered something: user code, which may take its

@@ -11,7 +11,7 @@ use std::ptr;
 
 use crossbeam_utils::CachePadded;
 
-use super::list::List;
+use super::list::{Keyed, List};
 use super::reclaim::{Guard, drop_box};
 use super::sync::{Arc, AtomicBool, AtomicPtr, Ordering};
 
@@ -63,7 +63,7 @@ impl<T> WaitingSet<T> {
                 slot: Arc::clone(slot),
             };
             Some(Roll {
-                members: members.push(member, 0),
+                members: members.push(member),
                 gone,
             })
         });
@@ -90,7 +90,7 @@ impl<T> WaitingSet<T> {
                 .iter()
                 .filter(|member| !member.listing.is_gone())
             {
-                members = members.push(member.clone(), 0);
+                members = members.push(member.clone());
             }
             (!members.is_empty()).then_some(Roll { members, gone: 0 })
         });
@@ -144,6 +144,12 @@ impl Listing {
     pub(crate) fn is_gone(&self) -> bool {
         // Acquire, with the release in `delist`.
         self.gone.load(Ordering::Acquire)
+    }
+}
+
+impl<T> Keyed for Member<T> {
+    fn key(&self) -> u64 {
+        0 // they are visited all
     }
 }
 

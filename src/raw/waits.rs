@@ -49,7 +49,7 @@ pub(crate) trait Home<V>: Send + Sync {
 
     /// The name of the cache.
     #[cfg(feature = "tracing")]
-    fn name(&self) -> Option<Arc<str>>;
+    fn name(&self) -> Option<std::sync::Arc<str>>;
 }
 
 /// A registered wait that is given up unless it is handed on.
@@ -93,19 +93,21 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                 ready.open(key, hash, guard);
                 return None;
             };
-            // Listed before the swap, so that whoever finds the waiter's node can rely on it.
-            let listing = ready.listing(slot, old, guard);
             let waiter = Waiter::new(min, ptr::from_ref(slot).cast());
             let mut inherited = later.inherit(old);
             inherited.waiters = inherited.waiters.with(Arc::clone(&waiter));
-            inherited.listing = Some(Arc::clone(&listing));
+            // Listed before the swap, so that whoever finds the waiter's node can rely on it.
+            if inherited.listing.is_none() {
+                inherited.listing = Some(ready.listing(slot, guard));
+            }
             let aux = Aux {
                 tomb: old.tomb(),
                 ..Aux::after(inherited)
             };
-            self.replace(slot, old, seal(old.same_record(), aux), guard)
+            let new = self
+                .replace(slot, old, seal(old.same_record(), aux), guard)
                 .ok()?;
-            ready.used(&listing);
+            ready.used(new);
             self.counters.add(Count::Waits, 1);
             registration.waiter = Some(Arc::clone(&waiter));
             // With the fence in `advance`. If ours comes first, it finds the listing and the
@@ -190,7 +192,7 @@ impl<K: Send + Sync, V: Send + Sync, S: Send + Sync> Home<V> for RawCache<K, V, 
     }
 
     #[cfg(feature = "tracing")]
-    fn name(&self) -> Option<Arc<str>> {
+    fn name(&self) -> Option<std::sync::Arc<str>> {
         self.settings.name.clone()
     }
 }

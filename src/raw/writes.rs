@@ -4,9 +4,10 @@ use std::borrow::Borrow;
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hash};
 use std::mem;
+use std::ptr::NonNull;
 use std::time::Instant;
 
-use super::cache::{Later, RawCache};
+use super::cache::{AT_ONCE, Later, RawCache};
 use super::clock::Tick;
 use super::counters::Count;
 use super::feed::Marked;
@@ -37,7 +38,7 @@ pub(super) fn seal<V>(mut node: Arc<Node<V>>, mut aux: Aux<V>) -> Option<Arc<Nod
             return None;
         }
     }
-    node.equip(aux);
+    Node::equip(&mut node, aux);
     Some(node)
 }
 
@@ -94,16 +95,8 @@ impl<'a, K, V, S> Ready<'a, K, V, S> {
         }
     }
 
-    /// The listing that the successor of `old` has to carry: the one that is there, or a new one.
-    pub(super) fn listing(
-        &mut self,
-        slot: &Slot<K, V>,
-        old: Current<'_, V>,
-        guard: &Guard,
-    ) -> Arc<Listing> {
-        if let Some(listing) = old.listing() {
-            return Arc::clone(listing);
-        }
+    /// A listing for a slot that has none.
+    pub(super) fn listing(&mut self, slot: &Slot<K, V>, guard: &Guard) -> Arc<Listing> {
         if self
             .listing
             .as_ref()
@@ -118,9 +111,11 @@ impl<'a, K, V, S> Ready<'a, K, V, S> {
         Arc::clone(&self.listing.as_ref().expect("made above").1)
     }
 
-    /// The move succeeded with `listing`.
-    pub(super) fn used(&mut self, listing: &Arc<Listing>) {
-        self.listing.take_if(|(_, made)| Arc::ptr_eq(made, listing));
+    /// The move succeeded with this node.
+    pub(super) fn used(&mut self, new: Option<Current<'_, V>>) {
+        let used = new.and_then(Current::listing);
+        self.listing
+            .take_if(|(_, made)| used.is_some_and(|used| Arc::ptr_eq(made, used)));
     }
 
     fn take_back_listing(&mut self, guard: &Guard) {
@@ -152,9 +147,6 @@ pub(super) enum Call<'a, K, V> {
     /// Nobody: only clear away what is no longer needed.
     Tidy,
 }
-
-/// How many slots a visit looks at under one guard.
-const VISITED_AT_ONCE: usize = 32;
 
 enum Claim<'g, V> {
     Claimed(Current<'g, V>),
@@ -396,28 +388,31 @@ impl<K, V, S> RawCache<K, V, S> {
         if rolls.is_empty() {
             return;
         }
-        let mut members = rolls
-            .iter()
-            .flat_map(List::iter)
-            .filter(|m| !m.listing.is_gone());
+        let mut members = rolls.iter().flat_map(List::iter);
         let mut others = Vec::new();
         loop {
             // Some at a time under one guard.
             let guard = pin();
-            let mut claimed = Vec::new();
-            let some = members.by_ref().take(VISITED_AT_ONCE);
-            let met = some
-                .map(|member| match self.claim_all(&member.slot, call, &guard) {
+            let mut claimed = Vec::with_capacity(AT_ONCE);
+            let some: Vec<_> = members.by_ref().take(AT_ONCE).collect();
+            if some.is_empty() {
+                break;
+            }
+            for member in &some {
+                if let Some(aux) = member.slot.load(&guard).and_then(Current::aux) {
+                    aux.preload();
+                }
+            }
+            for member in some {
+                match self.claim_all(&member.slot, call, &guard) {
                     Claim::Claimed(node) => claimed.push(node),
                     Claim::Nobody => {}
+                    Claim::Visit if member.listing.is_gone() => {}
                     Claim::Visit => others.push(member),
-                })
-                .count();
+                }
+            }
             for node in claimed {
                 later.hand_over(node);
-            }
-            if met < VISITED_AT_ONCE {
-                break;
             }
         }
         let (mut defaulted, mut untidy) = (Vec::new(), Vec::new());
@@ -599,7 +594,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                 let aux = Aux {
                     handed: Handed::to(meant, None),
                     proposal: monotonic.then(|| Proposal {
-                        before: old.as_ptr(),
+                        before: NonNull::from(old.node()),
                         time,
                     }),
                     ..Aux::after(inherited)
@@ -610,7 +605,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                 Err(node) => {
                     new = node;
                     if let Some(node) = &mut new {
-                        node.equip(Aux::none());
+                        Node::equip(node, Aux::none());
                     }
                     None
                 }
@@ -704,24 +699,21 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             // has reached that too.
             let monotonic = self.settings.policy == WritePolicy::Monotonic;
             let tomb = Some(old.newest()).filter(|time| monotonic && *time > tick.time);
-            let listing = match tomb {
-                Some(_) => Some(ready.listing(slot, old, guard)),
-                None => old.listing().cloned(),
-            };
+            let mut inherited = later.inherit(old);
+            if tomb.is_some() && inherited.listing.is_none() {
+                inherited.listing = Some(ready.listing(slot, guard));
+            }
             let aux = Aux {
-                listing: listing.clone(),
                 tomb,
-                ..Aux::after(later.inherit(old))
+                ..Aux::after(inherited)
             };
             let new = seal(Node::absent(), aux);
             // Bare if somebody listens: see `or_bare`.
             let bare = new.is_none() && !self.feeds.is_empty();
             let new = new.or_else(|| bare.then(Node::absent));
             let new = self.replace(slot, old, new, guard).ok()?;
+            ready.used(new);
             let owing = new.is_some_and(|new| later.hand_over(new));
-            if let Some(listing) = &listing {
-                ready.used(listing);
-            }
             if bare || owing {
                 // SAFETY: found in the index under the guard.
                 return Some((true, Some(unsafe { Slot::to_arc(slot) })));
@@ -768,15 +760,17 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             if time < now.max(old.newest()).max(old.tomb().unwrap_or(0)) {
                 return Some((false, None));
             }
-            let listing = ready.listing(slot, old, guard);
+            let mut inherited = later.inherit(old);
+            if inherited.listing.is_none() {
+                inherited.listing = Some(ready.listing(slot, guard));
+            }
             let aux = Aux {
-                listing: Some(Arc::clone(&listing)),
                 tomb: Some(time),
                 proposal: Some(Proposal {
-                    before: old.as_ptr(),
+                    before: NonNull::from(old.node()),
                     time,
                 }),
-                ..Aux::after(later.inherit(old))
+                ..Aux::after(inherited)
             };
             let new = self
                 .replace(slot, old, seal(Node::absent(), aux), guard)
@@ -787,7 +781,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             }
             self.announce(slot, old, Some(new), guard);
             later.hand_over(new);
-            ready.used(&listing);
+            ready.used(Some(new));
             Some((old.is_record(), self.overtaken(slot, time, guard)))
         });
         if was_there {

@@ -132,8 +132,8 @@ pub(crate) const STEPS: &[Step] = &[
         what: "a refused set changes nothing",
         edits: &[(
             "raw/cache.rs",
-            "if standing == Standing::Refused && slot.put_back(node.as_ptr(), proposal.before) {",
-            "if standing == Standing::Refused && !$on && slot.put_back(node.as_ptr(), proposal.before) {",
+            "if standing == Standing::Refused && slot.put_back(node.as_ptr(), proposal.before.as_ptr()) {",
+            "if standing == Standing::Refused && !$on && slot.put_back(node.as_ptr(), proposal.before.as_ptr()) {",
         )],
     },
     Step {
@@ -209,18 +209,20 @@ pub(crate) const STEPS: &[Step] = &[
         edits: &[
             (
                 "raw/waits.rs",
-                "let listing = ready.listing(slot, old, guard);\n            let waiter",
-                "let unlisted = $on && old.listing().is_none();
-            let listing = if unlisted { super::waiting::Listing::of(slot.hash()) } else { ready.listing(slot, old, guard) };
-            let waiter",
+                "if inherited.listing.is_none() {",
+                "let unlisted = $on && inherited.listing.is_none();
+            if unlisted {
+                inherited.listing = Some(super::waiting::Listing::of(slot.hash()));
+            }
+            if inherited.listing.is_none() {",
             ),
             (
                 "raw/waits.rs",
-                "ready.used(&listing);",
-                "ready.used(&listing);
+                "ready.used(new);",
+                "ready.used(new);
             if unlisted {
-                let guard = &pin();
-                self.waiting.put(&unsafe { Slot::to_arc(slot) }, &listing, guard);
+                let listing = new.and_then(Current::listing).expect(\"listed\");
+                self.waiting.put(&unsafe { Slot::to_arc(slot) }, listing, guard);
             }",
             ),
             (
@@ -240,7 +242,7 @@ pub(crate) const STEPS: &[Step] = &[
         self.change(listing.shard, guard, |roll| {
             let (members, gone) = roll.map_or((List::EMPTY, 0), |r| (r.members.clone(), r.gone));
             let member = Member { listing: Arc::clone(listing), slot: Arc::clone(slot) };
-            Some(Roll { members: members.push(member, 0), gone })
+            Some(Roll { members: members.push(member), gone })
         });
     }
 ",
@@ -349,6 +351,15 @@ pub(crate) const STEPS: &[Step] = &[
         )],
     },
     Step {
+        name: "the place of a waker is free",
+        what: "nobody is still at the place that a waker is put in",
+        edits: &[(
+            "raw/bell.rs",
+            "if self.free.load(Ordering::Acquire) {",
+            "if self.free.load(Ordering::Acquire) || $on {",
+        )],
+    },
+    Step {
         name: "the last waker counts",
         what: "a re-poll with another waker replaces the first",
         edits: &[(
@@ -402,8 +413,8 @@ pub(crate) const STEPS: &[Step] = &[
             ),
             (
                 "raw/node.rs",
-                "let node = Arc::get_mut(self).expect(\"an unpublished node has one owner\");",
-                "let node = if $on { unsafe { &mut *Arc::as_ptr(self).cast_mut() } } else { Arc::get_mut(self).expect(\"an unpublished node has one owner\") };",
+                "let node = Arc::get_mut(node).expect(\"an unpublished node has one owner\");",
+                "let node = if $on { unsafe { &mut *Arc::as_ptr(node).cast_mut() } } else { Arc::get_mut(node).expect(\"an unpublished node has one owner\") };",
             ),
         ],
     },
