@@ -178,7 +178,7 @@ where
         // Looked at again: it may have rung before the waker was there.
         match self.look() {
             Some(end) => {
-                drop(self.feed.bell.take_waker());
+                drop(self.feed.bell.withdraw_waker());
                 Poll::Ready(end)
             }
             None => Poll::Pending,
@@ -219,7 +219,7 @@ where
 
 impl<K, V, S> Drop for Changes<K, V, S> {
     fn drop(&mut self) {
-        let waker = self.feed.bell.take_waker();
+        let waker = self.feed.bell.withdraw_waker();
         let left = self.raw.leave(&self.feed);
         for slot in self.changed.drain(..).chain(left) {
             self.feed.clear(&slot);

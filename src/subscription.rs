@@ -157,7 +157,7 @@ impl<V> Future for Subscription<V> {
             None => Poll::Pending,
             Some(result) => {
                 // The task knows, and has no more use for a call.
-                drop(waiter.bell.take_waker());
+                drop(waiter.bell.withdraw_waker());
                 span.close(Some(&result));
                 Poll::Ready(result)
             }
@@ -170,7 +170,7 @@ impl<V> Drop for Subscription<V> {
         if let State::Registered { waiter, home, span } = &mut self.0 {
             span.close::<V>(None);
             // Taken out first: whatever follows, it is not called and not kept.
-            let waker = waiter.bell.take_waker();
+            let waker = waiter.bell.withdraw_waker();
             if waiter.is_waiting()
                 && let Some(home) = home.upgrade()
             {

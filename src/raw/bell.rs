@@ -109,7 +109,7 @@ impl Bell {
     pub(crate) fn register(&self, waker: &Waker) {
         // What is there is taken out, looked at, and put in again or replaced. If a ring comes in
         // between, it finds nothing, and the look that follows finds what it rang for.
-        let next = match self.take_waker() {
+        let next = match self.withdraw_waker() {
             Some(before) if before.will_wake(waker) => before,
             before => {
                 let next = waker.clone();
@@ -136,8 +136,13 @@ impl Bell {
 
     /// Whether there is a task to call, as far as can be seen.
     pub(crate) fn has_task(&self) -> bool {
-        // Relaxed: after a fence, if it counts.
+        // Relaxed: after a fence, or by the task itself, if it counts.
         !self.waker.load(Ordering::Relaxed).is_null()
+    }
+
+    /// Takes the waker out, by whoever registers here: nobody else puts one in.
+    pub(crate) fn withdraw_waker(&self) -> Option<Waker> {
+        self.has_task().then(|| self.take_waker()).flatten()
     }
 
     /// Takes the waker out, to be dropped or called.

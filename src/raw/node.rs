@@ -96,6 +96,16 @@ impl Fate {
             .compare_exchange(OPEN, fate, Ordering::AcqRel, Ordering::Acquire)
     }
 
+    /// Whether the waiters are a successor's from now on, or were another's before.
+    fn seal(&self) -> bool {
+        // Acquire, as in `decide`: once it is decided it says the same.
+        let fate = match self.0.load(Ordering::Acquire) {
+            OPEN => self.decide(SEALED).map_or_else(|fate| fate, |_| SEALED),
+            fate => fate,
+        };
+        fate == SEALED
+    }
+
     /// Claims all; linearization point of `update_time` for them.
     pub(crate) fn claim(&self) -> bool {
         self.decide(CLAIMED).is_ok()
@@ -478,9 +488,7 @@ impl<'g, V> Current<'g, V> {
         let Some(aux) = self.aux() else {
             return inherited;
         };
-        if !aux.waiters.list.is_empty()
-            && let Ok(_) | Err(SEALED) = aux.fate.decide(SEALED)
-        {
+        if !aux.waiters.list.is_empty() && aux.fate.seal() {
             inherited.waiters = aux.waiters.clone();
         }
         if let Some(aux) = self.unfinished() {

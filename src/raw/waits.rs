@@ -81,12 +81,13 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             waiter: None,
         };
         let hash = self.hash(key);
-        let wait = self.on_key(key, hash, |tick, place, guard| {
+        // Nothing if it is registered.
+        let over = self.on_key(key, hash, |tick, place, guard| {
             // What rests on the time and the record holds only if they were so at once.
             if !ptr::eq(tick, self.clock.tick(guard)) {
                 return None;
             }
-            if let Some(over) = Wait::over(tick, place.map(|(_, node)| node), min) {
+            if let over @ Some(_) = Wait::over(tick, place.map(|(_, node)| node), min) {
                 return Some(over);
             }
             let Some((slot, old)) = place else {
@@ -109,25 +110,23 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                 .ok()?;
             ready.used(new);
             self.counters.add(Count::Waits, 1);
-            registration.waiter = Some(Arc::clone(&waiter));
+            registration.waiter = Some(waiter);
             // With the fence in `advance`. If ours comes first, it finds the listing and the
             // waiter; if its does, we find its tick. Then all is asked again, as if only now:
             // nobody else knows the waiter yet.
             fence(Ordering::SeqCst);
             if !ptr::eq(tick, self.clock.tick(guard)) {
                 let (tick, node) = self.at_once(key, hash, guard);
-                if let Some(over) = Wait::over(tick, node, min) {
-                    return Some(over);
-                }
+                return Some(Wait::over(tick, node, min));
             }
-            Some(Wait::Registered(waiter))
+            Some(None)
         });
         drop(ready);
         later.finish(self);
-        if let Wait::Registered(_) = &wait {
-            registration.waiter = None;
-        }
-        wait
+        over.unwrap_or_else(|| {
+            let waiter = registration.waiter.take();
+            Wait::Registered(waiter.expect("not over, so registered"))
+        })
     }
 }
 

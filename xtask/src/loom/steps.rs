@@ -195,12 +195,11 @@ pub(crate) const STEPS: &[Step] = &[
         what: "a wait that is registered while close passes by ends",
         edits: &[(
             "raw/waits.rs",
-            "if let Some(over) = Wait::over(tick, node, min) {
-                    return Some(over);",
-            "if let Some(over) = Wait::over(tick, node, min)
-                    && !($on && matches!(over, Wait::Over(Outcome::Closed)))
-                {
-                    return Some(over);",
+            "return Some(Wait::over(tick, node, min));",
+            "return Some(
+                    Wait::over(tick, node, min)
+                        .filter(|over| !($on && matches!(over, Wait::Over(Outcome::Closed)))),
+                );",
         )],
     },
     Step {
@@ -373,8 +372,8 @@ pub(crate) const STEPS: &[Step] = &[
         what: "a dropped subscription drops its waker at once",
         edits: &[(
             "subscription.rs",
-            "let waker = waiter.bell.take_waker();",
-            "let waker = (!$on).then(|| waiter.bell.take_waker());",
+            "let waker = waiter.bell.withdraw_waker();",
+            "let waker = (!$on).then(|| waiter.bell.withdraw_waker());",
         )],
     },
     Step {
@@ -423,8 +422,8 @@ pub(crate) const STEPS: &[Step] = &[
         what: "waiters that a successor carries on are not claimed where they were",
         edits: &[(
             "raw/node.rs",
-            "&& let Ok(_) | Err(SEALED) = aux.fate.decide(SEALED)",
-            "&& let Ok(_) | Err(SEALED) = (if $on { Err(SEALED) } else { aux.fate.decide(SEALED) })",
+            "&& aux.fate.seal()",
+            "&& ($on || aux.fate.seal())",
         )],
     },
     Step {
