@@ -4,7 +4,7 @@ use std::{
     io::{self, ErrorKind, Write},
     process::ExitCode,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, PoisonError,
         mpsc::{self, Receiver, Sender},
     },
     thread::{self, JoinHandle},
@@ -173,9 +173,7 @@ impl Threads {
 
     /// Ends the children that still run. The lister sees what became of them.
     fn kill_children(&self) {
-        if let Ok(mut children) = self.children.lock() {
-            children.kill();
-        }
+        kill(&self.children);
     }
 
     fn lister_is_through(&self) -> bool {
@@ -187,11 +185,21 @@ impl Threads {
         let Self {
             children, lister, ..
         } = self;
-        let listed = lister.join().map_err(|_| anyhow!("the lister panicked"))?;
-        if listed.is_err() {
+        let listed = lister.join();
+        if !matches!(listed, Ok(Ok(_))) {
             // Nobody waits for them any more.
-            children.lock().unwrap().kill();
+            kill(&children);
         }
-        listed.context("the node could not be listed")
+        listed
+            .map_err(|_| anyhow!("the lister panicked"))?
+            .context("the node could not be listed")
     }
+}
+
+fn kill(children: &Mutex<Children>) {
+    // Also if somebody panicked over them: they are processes.
+    children
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .kill();
 }

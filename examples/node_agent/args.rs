@@ -13,8 +13,9 @@ use crate::children::Orders;
     name = "node_agent",
     max_term_width = 100,
     after_help = "\
-Ends after --for, or with Ctrl-C. The exit status is 0 if the worker of every child's pod
-has seen the child's exit code, 1 if not, and 2 for wrong flags."
+Ends after --for, once the last child has ended, or with Ctrl-C, which ends the children. The exit
+status is 0 if the worker of every child's pod has seen the child's exit code, 1 if not, and 2 for
+wrong flags."
 )]
 pub(crate) struct Args {
     /// Time from one listing of the node to the next
@@ -22,15 +23,15 @@ pub(crate) struct Args {
     pub(crate) period: Duration,
 
     /// How many short-lived children to start each second
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) churn: u32,
 
     /// The longest that such a child lives
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     pub(crate) child_life: Duration,
 
     /// How long to go on [default: until Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub(crate) run_for: Option<Duration>,
 
     /// What the cache does with a write that is older than what it holds
@@ -80,11 +81,15 @@ impl Policy {
     }
 }
 
+fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text)
+        .map_err(|error| format!("{error}; a time is written as 10s, 250ms or 1m 30s"))
+}
+
 fn positive(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("it must be longer than nothing".into()),
-        Ok(time) => Ok(time),
-        Err(error) => Err(error.to_string()),
+    match duration(text)? {
+        Duration::ZERO => Err("it must be longer than nothing".into()),
+        time => Ok(time),
     }
 }
 
@@ -121,7 +126,9 @@ mod tests {
         ];
         for flags in refused {
             let line = ["node_agent"].iter().chain(flags);
-            assert!(Args::try_parse_from(line).is_err(), "{flags:?} was taken");
+            let error = Args::try_parse_from(line).expect_err("it is refused");
+            // It is the flag that is named, not what stands behind it.
+            assert!(error.to_string().contains(flags[0]), "{flags:?}: {error}");
         }
     }
 

@@ -88,7 +88,13 @@ impl Lister {
         let mut due = Instant::now();
         loop {
             self.relist()?;
-            due = (due + period).max(Instant::now());
+            let next = due.checked_add(period);
+            // Beyond what the clock can say is never.
+            let Some(next) = next.map(|next| next.max(Instant::now())) else {
+                let _ = stop.recv();
+                break;
+            };
+            due = next;
             if stop.recv_timeout(due - Instant::now()) == Err(RecvTimeoutError::Disconnected) {
                 break;
             }

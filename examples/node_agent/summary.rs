@@ -43,12 +43,12 @@ impl fmt::Display for Summary<'_> {
         writeln!(f)?;
         writeln!(
             f,
-            "listings     {}, one every {period}, {mean:.1?} each",
+            "listings     {}, {period} apart (closer while the last children end), {mean:.1?} each",
             counts.listings
         )?;
         writeln!(
             f,
-            "pods         {} seen, {} of them the agent's children",
+            "pods         {} seen; {} children were started",
             counts.pods,
             ledger.children()
         )?;

@@ -233,7 +233,7 @@
 //!
 //! # How it is checked
 //!
-//! * The sources run unchanged under loom (`--cfg podcache_loom`): small programs, all
+//! * The sources that ship run under loom (`--cfg podcache_loom`): small programs, all
 //!   interleavings up to a bound, each execution judged against a sequential model of the cache;
 //!   under shuttle, longer programs with random schedules. Every ordering is weakened and every
 //!   step of the protocol left out in turn, to see which model notices.

@@ -28,7 +28,7 @@
 //! waker of an ended wait was called, a replaced or dropped one never is, none is kept; and a key
 //! without record or wait is not remembered.
 //!
-//! **The index by itself**, too: twenty-two models of the hash table alone, in which tables of two to
+//! **The index by itself**, too: twenty-four models of the hash table alone, in which tables of two to
 //! eight buckets grow, shrink and are searched, scanned and changed meanwhile, and slots notice when
 //! they are released too early, twice or never (`index: …` in the tables).
 //!
@@ -71,8 +71,9 @@
 //! * Most programs are bounded in preemptions, and where the table says so, in executions.
 //! * loom does not load ahead of program order, remembers seven stores of an atomic, lets no
 //!   `compare_exchange_weak` fail for no reason, and misses interleavings as said above.
-//! * Reference counts are std's under loom too. That a value is dropped after its last use, and the
-//!   cache's own memory after its last user, rests on `Arc`: loom sees the last handle close the
+//! * Reference counts are no part of the models: std's, where triomphe's ship. Nor is the look
+//!   ahead of a waking call (`preload`), on which nothing depends. That a value is dropped after its last use, and the
+//!   cache's own memory after its last user, rests on the counts: loom sees the last handle close the
 //!   cache under a wait, while its memory is kept to the end of the execution. That it goes while
 //!   waits end is left to shuttle, to the histories of real threads and to AddressSanitizer.
 //! * What the end of a thread does for the real collector, a step of the thread has to do in a model,
