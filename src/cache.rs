@@ -8,7 +8,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::raw::{self, Count, RawCache};
+use crate::raw::{self, Count, Panics, RawCache};
 use crate::read::Reader;
 use crate::settings::Settings;
 use crate::trace;
@@ -254,7 +254,7 @@ where
         if self.refuses("set", time) {
             return false;
         }
-        let stored = self.raw.set(key, value, time.as_nanos());
+        let stored = Panics::passing_on(|panics| self.raw.set(key, value, time.as_nanos(), panics));
         if !stored {
             trace::refused_set(self.raw.settings(), time);
         }
@@ -280,8 +280,11 @@ where
         if self.refuses("set_observed_time", time) {
             return;
         }
-        self.raw
-            .set_observed_time(key, time.as_nanos(), &V::default_for);
+        Panics::passing_on(|panics| {
+            let time = time.as_nanos();
+            self.raw
+                .set_observed_time(key, time, &V::default_for, panics);
+        });
     }
 
     /// Removes the record; returns whether there was one. Wakes nobody: waiters stay.
@@ -299,7 +302,7 @@ where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        self.raw.delete(key)
+        Panics::passing_on(|panics| self.raw.delete(key, panics))
     }
 
     /// Removes the record as of `time`; returns whether there was one and it was removed.
@@ -317,7 +320,8 @@ where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        !self.refuses("delete_at", time) && self.raw.delete_at(key, time.as_nanos())
+        !self.refuses("delete_at", time)
+            && Panics::passing_on(|panics| self.raw.delete_at(key, time.as_nanos(), panics))
     }
 
     /// States that every record is at least as new as `time`, also backwards (not under
@@ -334,7 +338,10 @@ where
         V: DefaultFor<K>,
     {
         if !self.refuses("update_time", time) {
-            self.raw.update_time(time.as_nanos(), &V::default_for);
+            Panics::passing_on(|panics| {
+                let time = time.as_nanos();
+                self.raw.update_time(time, &V::default_for, panics);
+            });
         }
     }
 

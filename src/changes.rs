@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::raw::{self, Bell, Feed, Found, RawCache, Slot};
+use crate::raw::{self, Bell, Feed, Found, Panics, RawCache, Slot};
 use crate::{RandomState, Snapshot, Timestamp, WaitError};
 
 /// What has become of a key.
@@ -225,7 +225,7 @@ impl<K, V, S> Drop for Changes<K, V, S> {
             self.feed.clear(&slot);
             self.raw.let_go(&slot);
         }
-        drop(waker);
+        Panics::passing_on(|panics| panics.catch(|| drop(waker)));
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::hash::{BuildHasher, Hash};
 
-use crate::raw::{self, Current};
+use crate::raw::{self, Current, Panics};
 use crate::{Cache, DefaultFor, Timestamp, trace};
 
 /// What a [`relist`](Cache::relist) did.
@@ -52,8 +52,9 @@ where
     ///
     /// # Panics
     ///
-    /// As for [`set`](Self::set), and if comparing two values does; then a part of it is done, and
-    /// the global time has not moved.
+    /// If a waker or a default does: when all is done. If `Hash`, `Eq` or `Clone` of a key or
+    /// comparing two values does: at once; then a part of it is done, and the global time has not
+    /// moved.
     ///
     /// # Examples
     ///
@@ -104,6 +105,17 @@ where
         pods: impl IntoIterator<Item = (K, Result<V, E>)>,
         may_be_empty: bool,
     ) -> (RelistSummary, Vec<(K, E)>) {
+        // A waker or a default may panic; the others are to have what was listed all the same.
+        Panics::passing_on(|panics| self.relist_all(time, pods, may_be_empty, panics))
+    }
+
+    fn relist_all<E>(
+        &self,
+        time: Timestamp,
+        pods: impl IntoIterator<Item = (K, Result<V, E>)>,
+        may_be_empty: bool,
+        panics: &mut Panics,
+    ) -> (RelistSummary, Vec<(K, E)>) {
         let mut summary = RelistSummary::default();
         let mut listed = HashMap::new();
         let mut errors = Vec::new();
@@ -130,31 +142,32 @@ where
                 Ok(value) if self.has(&key, &value) => {
                     summary.unchanged += 1;
                     if partial {
-                        self.confirm(&key, time);
+                        self.confirm(&key, time, panics);
                     }
                 }
                 Ok(value) => {
-                    if self.raw.set(&key, value, time.as_nanos()) {
+                    if self.raw.set(&key, value, time.as_nanos(), panics) {
                         summary.set += 1;
                     } else {
                         summary.refused += 1;
-                        trace::refused_set(self.raw.settings(), time);
+                        panics.catch(|| trace::refused_set(self.raw.settings(), time));
                     }
                 }
             }
         }
         for key in gone {
-            if self.raw.delete_at(&key, time.as_nanos()) {
+            if self.raw.delete_at(&key, time.as_nanos(), panics) {
                 summary.deleted += 1;
                 if partial {
-                    self.confirm(&key, time);
+                    self.confirm(&key, time, panics);
                 }
             } else if self.contains(&key) {
                 summary.refused += 1;
             }
         }
         if !ignored && !partial {
-            self.raw.update_time(time.as_nanos(), &V::default_for);
+            self.raw
+                .update_time(time.as_nanos(), &V::default_for, panics);
         }
         (summary, errors)
     }
@@ -166,9 +179,10 @@ where
         node.is_some_and(|node| node.value() == Some(value))
     }
 
-    fn confirm(&self, key: &K, time: Timestamp) {
+    fn confirm(&self, key: &K, time: Timestamp, panics: &mut Panics) {
+        let time = time.as_nanos();
         self.raw
-            .set_observed_time(key, time.as_nanos(), &V::default_for);
+            .set_observed_time(key, time, &V::default_for, panics);
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Weak;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::raw::{Arc, Bell, Home, Outcome, Waiter};
+use crate::raw::{Arc, Bell, Home, Outcome, Panics, Waiter};
 use crate::trace::WaitSpan;
 use crate::{Snapshot, WaitError};
 
@@ -168,15 +168,17 @@ impl<V> Future for Subscription<V> {
 impl<V> Drop for Subscription<V> {
     fn drop(&mut self) {
         if let State::Registered { waiter, home, span } = &mut self.0 {
-            span.close::<V>(None);
             // Taken out first: whatever follows, it is not called and not kept.
             let waker = waiter.bell.withdraw_waker();
-            if waiter.is_waiting()
-                && let Some(home) = home.upgrade()
-            {
-                home.cancel(waiter);
-            }
-            drop(waker);
+            Panics::passing_on(|panics| {
+                if waiter.is_waiting()
+                    && let Some(home) = home.upgrade()
+                {
+                    panics.catch(|| home.cancel(waiter));
+                }
+                panics.catch(|| drop(waker));
+                panics.catch(|| span.close::<V>(None));
+            });
         }
     }
 }

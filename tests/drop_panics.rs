@@ -133,3 +133,98 @@ fn of_a_default_that_is_not_used() {
     let served = wait.try_get().expect("the observation took place").unwrap();
     assert_eq!(served.observed(), Some(t(10)));
 }
+
+/// Wakers every handle of which panics as often as it is dropped, or cloned, by a thread that has
+/// been told so: two panics in one call must not end the process.
+mod bad_wakers {
+    use std::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::pin::Pin;
+    use std::ptr;
+    use std::task::{Context, RawWaker, RawWakerVTable, Waker};
+
+    use podcache::Cache;
+
+    use super::t;
+
+    thread_local! {
+        static CLONING: Cell<bool> = const { Cell::new(false) };
+        static DROPPING: Cell<bool> = const { Cell::new(false) };
+    }
+
+    static TABLE: RawWakerVTable = RawWakerVTable::new(
+        |number| {
+            assert!(!CLONING.get(), "a clone of a waker");
+            RawWaker::new(number, &TABLE)
+        },
+        |_| (),
+        |_| (),
+        |_| assert!(!DROPPING.get(), "a drop of a waker"),
+    );
+
+    fn waker(number: usize) -> Waker {
+        let number = ptr::without_provenance(number);
+        // SAFETY: the table does nothing with the data.
+        unsafe { Waker::from_raw(RawWaker::new(number, &TABLE)) }
+    }
+
+    /// The message with which `f` panics while wakers do as told.
+    fn panic_of<R>(cloning: bool, f: impl FnOnce() -> R) -> Option<&'static str> {
+        CLONING.set(cloning);
+        DROPPING.set(true);
+        let result = catch_unwind(AssertUnwindSafe(f));
+        CLONING.set(false);
+        DROPPING.set(false);
+        let panic = result.err()?;
+        panic.downcast_ref::<&'static str>().copied()
+    }
+
+    #[test]
+    fn a_wait_is_polled_by_another() {
+        for cloning in [false, true] {
+            let cache = Cache::<u64, super::Counted>::new();
+            let [first, second] = [waker(1), waker(2)];
+            let mut wait = cache.subscribe(&1, t(1));
+            let mut poll = |waker| Pin::new(&mut wait).poll(&mut Context::from_waker(waker));
+            assert!(poll(&first).is_pending());
+            let expected = match cloning {
+                true => "a clone of a waker",
+                false => "a drop of a waker",
+            };
+            assert_eq!(panic_of(cloning, || poll(&second)), Some(expected));
+            assert!(poll(&second).is_pending());
+            cache.close();
+            assert!(poll(&second).is_ready());
+        }
+    }
+
+    #[test]
+    fn a_stream_is_polled_by_another() {
+        let cache = Cache::<u64, u64>::new();
+        let [first, second] = [waker(1), waker(2)];
+        let mut changes = cache.changes();
+        let mut poll = |waker| changes.poll_next(&mut Context::from_waker(waker));
+        assert!(poll(&first).is_pending());
+        let panic = panic_of(false, || poll(&second));
+        assert_eq!(panic, Some("a drop of a waker"));
+        cache.set(&1, 1, t(1));
+        assert!(poll(&second).is_ready());
+    }
+
+    #[test]
+    fn they_go_with_a_wait_and_a_stream_in_a_panic() {
+        let cache = Cache::<u64, super::Counted>::new();
+        let own = waker(1);
+        let mut wait = cache.subscribe(&1, t(1));
+        let mut changes = cache.changes();
+        let context = &mut Context::from_waker(&own);
+        assert!(Pin::new(&mut wait).poll(context).is_pending());
+        assert!(changes.poll_next(context).is_pending());
+        let panic = panic_of(false, move || {
+            let _both = (wait, changes);
+            panic!("first");
+        });
+        assert_eq!(panic, Some("first"));
+        assert_eq!(cache.waiters(), 0);
+    }
+}

@@ -5,8 +5,9 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::model::Seen;
+use common::trap::{self, Place};
 use common::values::Val;
-use common::wakers::ready;
+use common::wakers::{TestWaker, ready};
 use common::{POLICIES, cache_with, t};
 use podcache::{Cache, RelistSummary, Subscription, WritePolicy};
 use proptest::collection::vec;
@@ -407,5 +408,30 @@ proptest! {
             }
         }
         prop_assert_eq!(ours.waiters(), hand.waiters());
+    }
+}
+
+#[test]
+fn a_waker_that_panics_keeps_nobody_from_what_was_listed() {
+    for policy in POLICIES {
+        let cache: Pods = cache_with(policy);
+        for key in 0..10 {
+            cache.set(&key, Val(1), t(1));
+        }
+        let [woken, others] = [TestWaker::new(), TestWaker::new()];
+        let mut wait = cache.subscribe(&3, t(5));
+        assert!(woken.poll(&mut wait).is_pending());
+        let mut waits: Vec<_> = (0..20).map(|key| cache.subscribe(&key, t(5))).collect();
+        for wait in &mut waits {
+            assert!(others.poll(wait).is_pending());
+        }
+        let listing = (0..9).map(|key| (key, Val(2)));
+        let relisted = trap::panics(Place::Wake, 0, || cache.relist(t(10), listing));
+        assert!(relisted.is_none(), "the panic is passed on");
+        assert!(waits.iter().all(|wait| ready(wait).is_some()));
+        assert_eq!(cache.global_time(), t(10));
+        let expected = (0..9).map(|key| (key, Seen::set(2, 10)));
+        assert_eq!(seen(&cache), expected.collect(), "{policy:?}");
+        assert_eq!(cache.waiters(), 0);
     }
 }

@@ -5,6 +5,7 @@ mod common;
 
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -273,4 +274,41 @@ fn closing_is_told_once() {
     assert_eq!(told.len(), 2);
     assert_eq!(told[0].1["cache"], "node 7");
     assert!(!told[1].1.contains_key("cache"), "it has no name");
+}
+
+/// Panics at everything that is told of a span after its start.
+struct Broken;
+
+impl Subscriber for Broken {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "podcache"
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {
+        panic!("a subscriber");
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn a_wait_is_given_up_though_the_subscriber_panics() {
+    let cache = Pods::new();
+    let waker = TestWaker::new();
+    tracing::subscriber::with_default(Broken, || {
+        let mut wait = cache.subscribe(&1, t(1));
+        assert!(waker.poll(&mut wait).is_pending());
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(wait)));
+        assert!(dropped.is_err(), "the panic is passed on");
+    });
+    assert_eq!((cache.waiters(), waker.handles()), (0, 0));
+    cache.update_time(t(2));
+    assert_eq!(waker.wakes(), 0);
 }

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use super::park::{Word, has_passed};
 use super::sync::{AtomicBool, AtomicPtr, Ordering, Place};
+use super::waiter::Panics;
 
 /// A thread may sleep on the word.
 const PARKED: u32 = 1;
@@ -58,6 +59,13 @@ impl Bell {
             self.word
                 .replace(before | RUNG, before | RUNG | WOKEN, Ordering::Relaxed);
         }
+    }
+
+    /// Whether a ring would make a difference, as far as can be seen.
+    pub(crate) fn is_wanted(&self) -> bool {
+        // Relaxed: what the listener did before it looked has been acquired, if it counts.
+        let word = self.word.load(Ordering::Relaxed);
+        word & RUNG == 0 || word & (PARKED | WOKEN) == PARKED || self.has_task()
     }
 
     /// Calls the task that listens. Its waker is called by the one who takes it, once.
@@ -109,28 +117,32 @@ impl Bell {
     pub(crate) fn register(&self, waker: &Waker) {
         // What is there is taken out, looked at, and put in again or replaced. If a ring comes in
         // between, it finds nothing, and the look that follows finds what it rang for.
-        let next = match self.withdraw_waker() {
-            Some(before) if before.will_wake(waker) => before,
-            before => {
-                let next = waker.clone();
-                drop(before);
-                next
+        let mut before = self.withdraw_waker();
+        Panics::passing_on(|panics| {
+            let same = before.take_if(|before| before.will_wake(waker));
+            if let Some(next) = same.or_else(|| panics.catch(|| waker.clone())) {
+                self.leave(next);
             }
-        };
+            // Last: by now the next one is in its place.
+            panics.catch(|| drop(before));
+        });
+    }
+
+    fn leave(&self, waker: Waker) {
         // Acquire, with the release in `take_waker`. If it is not free, who took the waker before
         // has been stopped on his way out.
-        let next = if self.free.load(Ordering::Acquire) {
+        let waker = if self.free.load(Ordering::Acquire) {
             // Relaxed: the next to look comes after us.
             self.free.store(false, Ordering::Relaxed);
             // SAFETY: empty, and only one task at a time fills it.
-            unsafe { self.here.put(next) };
+            unsafe { self.here.put(waker) };
             here()
         } else {
-            Box::into_raw(Box::new(next))
+            Box::into_raw(Box::new(waker))
         };
         // AcqRel, with the swap of `ring_task`: on one word, one of the two comes first. If ours
         // does, it takes this waker; if its does, we see what it rang for after.
-        let left = self.waker.swap(next, Ordering::AcqRel);
+        let left = self.waker.swap(waker, Ordering::AcqRel);
         debug_assert!(left.is_null(), "one task at a time");
     }
 
@@ -147,12 +159,12 @@ impl Bell {
 
     /// Takes the waker out, to be dropped or called.
     pub(crate) fn take_waker(&self) -> Option<Waker> {
-        // AcqRel, with the swap in `register`.
+        // AcqRel, with the swap in `leave`.
         let waker = self.waker.swap(ptr::null_mut(), Ordering::AcqRel);
         if waker == here() {
             // SAFETY: whoever swaps a waker out owns it, and the place until it is free.
             let waker = unsafe { self.here.take() };
-            // Release, with the acquire in `register`.
+            // Release, with the acquire in `leave`.
             self.free.store(true, Ordering::Release);
             return Some(waker);
         }

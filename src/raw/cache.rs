@@ -129,11 +129,17 @@ impl<V> Later<V> {
         cache.count_ended(&std::mem::take(&mut self.ended), &mut self.panics);
     }
 
-    /// The same, as the last thing that a call does.
+    /// The same, as the last thing that a call does, and leaves what panicked to the caller.
     #[inline]
-    pub(super) fn finish<K, S>(mut self, cache: &RawCache<K, V, S>) {
+    pub(super) fn finish_into<K, S>(mut self, cache: &RawCache<K, V, S>, panics: &mut Panics) {
         self.run(cache);
-        self.panics.resume();
+        panics.add(self.panics);
+    }
+
+    /// The same, and passes on what panicked.
+    #[inline]
+    pub(super) fn finish<K, S>(self, cache: &RawCache<K, V, S>) {
+        Panics::passing_on(|panics| self.finish_into(cache, panics));
     }
 }
 

@@ -15,7 +15,7 @@ use std::ptr;
 
 use super::bell::Bell;
 use super::reclaim::{Guard, drop_box};
-use super::sync::{Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+use super::sync::{Arc, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 use super::waiter::Panics;
 
 /// The marks that a slot carries for the feeds.
@@ -39,8 +39,6 @@ pub(crate) struct Feed<T: Marked> {
     /// [`left`] when its reader is gone.
     top: AtomicPtr<Entry<T>>,
     behind: AtomicUsize,
-    /// Something was pushed and the bell not rung for it yet.
-    unrung: AtomicBool,
     pub(crate) bell: Bell,
 }
 
@@ -106,7 +104,6 @@ impl<T: Marked> Feeds<T> {
             taken: Arc::clone(&self.taken),
             top: AtomicPtr::new(ptr::null_mut()),
             behind: AtomicUsize::new(0),
-            unrung: AtomicBool::new(false),
             bell: Bell::new(),
         });
         self.change(guard, |roster| roster.push(Arc::clone(&feed)));
@@ -196,20 +193,14 @@ impl<T: Marked> Feeds<T> {
         if self.roster.load(Ordering::Acquire).is_null() {
             return;
         }
-        let unrung: Vec<_> = {
+        let waiting: Vec<_> = {
             let guard = pin();
             let roster = self.roster(&guard).into_iter().flatten();
-            roster
-                .filter(|feed| feed.unrung.load(Ordering::Relaxed))
-                .cloned()
-                .collect()
+            roster.filter(|feed| feed.is_waiting()).cloned().collect()
         };
-        for feed in unrung {
-            // AcqRel, with the release in `push`: whoever takes the mark rings for all before it.
-            if feed.unrung.swap(false, Ordering::AcqRel) {
-                feed.bell.ring_threads();
-                panics.catch(|| feed.bell.ring_task());
-            }
+        for feed in waiting {
+            feed.bell.ring_threads();
+            panics.catch(|| feed.bell.ring_task());
         }
     }
 
@@ -256,19 +247,23 @@ impl<T: Marked> Feed<T> {
             }
             // SAFETY: not published yet.
             unsafe { (*entry).next = next };
-            // Release, with the acquire in `take`.
+            // AcqRel, with the same in `swap_top`: on one word, one of the two comes first. If ours
+            // does, the reader finds the slot; if its does, we see that it waits (`is_waiting`).
             match self
                 .top
-                .compare_exchange(next, entry, Ordering::Release, Ordering::Relaxed)
+                .compare_exchange(next, entry, Ordering::AcqRel, Ordering::Relaxed)
             {
                 Ok(_) => break,
                 Err(other) => next = other,
             }
         }
-        // Release, with the acquire in `ring`. A swap and not a store: a store would begin a release
-        // sequence of its own, and whoever takes its mark would ring without having seen the
-        // pushes that it covers.
-        self.unrung.swap(true, Ordering::Release);
+    }
+
+    /// Whether there is something to take that its reader may not know of.
+    fn is_waiting(&self) -> bool {
+        // Relaxed: who has pushed finds that, or what came after it.
+        let top = self.top.load(Ordering::Relaxed);
+        !top.is_null() && top != left() && self.bell.is_wanted()
     }
 
     /// Takes all slots that have changed, in the order in which they did. Before a slot is looked
@@ -278,8 +273,8 @@ impl<T: Marked> Feed<T> {
     }
 
     fn swap_top(&self, top: *mut Entry<T>) -> Vec<Arc<T>> {
-        // Acquire, with the release in `push`.
-        let mut next = self.top.swap(top, Ordering::Acquire);
+        // AcqRel, with the same in `push`.
+        let mut next = self.top.swap(top, Ordering::AcqRel);
         let mut slots = Vec::new();
         while !next.is_null() {
             // SAFETY: whoever swaps the stack out owns its entries.

@@ -6,7 +6,7 @@
 
 use std::mem;
 
-use super::sync::Arc;
+use super::sync::{Arc, sole};
 
 /// What a list is searched by.
 pub(crate) trait Keyed {
@@ -109,7 +109,7 @@ impl<T> Drop for Link<T> {
     fn drop(&mut self) {
         let mut rest = mem::replace(&mut self.next, List::Empty);
         while let List::More(link) = rest {
-            let Ok(mut link) = Arc::try_unwrap(link) else {
+            let Some(mut link) = sole(link) else {
                 return;
             };
             // Before the item goes, whose drop may panic.

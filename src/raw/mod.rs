@@ -36,7 +36,7 @@ pub(crate) use node::{Current, Node};
 pub(crate) use reclaim::{Guard, pin};
 pub(crate) use slot::Slot;
 pub(crate) use sync::Arc;
-pub(crate) use waiter::{Outcome, Waiter};
+pub(crate) use waiter::{Outcome, Panics, Waiter};
 pub(crate) use waits::{Home, Wait};
 
 #[cfg(podcache_loom)]

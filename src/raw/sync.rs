@@ -37,6 +37,15 @@ pub(crate) use std::sync::Arc;
 #[cfg(not(podcache_loom))]
 pub(crate) use triomphe::Arc;
 
+/// Gives up a reference; what was shared, if it was the last. Of several who do so, one gets it:
+/// not so with `try_unwrap`, which all may be refused.
+pub(crate) fn sole<T>(object: Arc<T>) -> Option<T> {
+    #[cfg(podcache_loom)]
+    return Arc::into_inner(object);
+    #[cfg(not(podcache_loom))]
+    return Arc::into_unique(object).map(triomphe::UniqueArc::into_inner);
+}
+
 /// One more reference to what is shared.
 ///
 /// # Safety

@@ -224,11 +224,26 @@ impl Panics {
         match std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)) {
             Ok(value) => Some(value),
             Err(panic) => {
-                match self.0 {
-                    None => self.0 = Some(panic),
-                    Some(_) => dispose(panic),
-                }
+                self.add(Panics(Some(panic)));
                 None
+            }
+        }
+    }
+
+    /// Lets `f` collect panics, and passes on the first when it is through.
+    pub(crate) fn passing_on<R>(f: impl FnOnce(&mut Panics) -> R) -> R {
+        let mut panics = Panics::default();
+        let result = f(&mut panics);
+        panics.resume();
+        result
+    }
+
+    /// Keeps what `others` has kept, unless there was one before.
+    pub(super) fn add(&mut self, others: Panics) {
+        if let Some(panic) = others.0 {
+            match self.0 {
+                None => self.0 = Some(panic),
+                Some(_) => dispose(panic),
             }
         }
     }

@@ -192,19 +192,33 @@ impl<K, V, S> RawCache<K, V, S> {
         }
     }
 
-    /// A slot may have been left for tasks that have just been called.
+    /// A slot may have been left for tasks that have just been called. Calls none.
     pub(super) fn unless_owed(&self, slot: &Slot<K, V>, later: &mut Later<V>) {
-        // Between our swap and the look at the wakers, with the one in `Later::run_all` between
-        // their calls and the look at the slot. If ours comes first, who calls the tasks finds what
-        // we left; if its does, we see that they have been called.
-        fence(Ordering::SeqCst);
-        let called = self.on_slot(slot, |node, _| {
-            let called = |waiter: &Arc<Waiter<V>>| !waiter.bell.has_task();
-            Some(node.kept_for().is_some_and(|owed| owed.iter().all(called)))
+        self.on_slot(slot, |old, guard| {
+            if old.kept_for().is_none() {
+                return Some(());
+            }
+            let inherited = later.inherit(old);
+            // Between our swap before this and the look at the wakers, with the one in
+            // `Later::run_all` between their calls and the look at the slot. If ours comes first,
+            // who calls the tasks finds what we left; if its does, we see that they have been
+            // called. And between giving them results and that look, with the one in the pin
+            // between a task's registering and its own look: if ours comes first, it finds its
+            // result, and need not be called; if its does, we find its waker.
+            fence(Ordering::SeqCst);
+            if inherited.owed.iter().any(|waiter| waiter.bell.has_task()) {
+                return Some(());
+            }
+            let aux = Aux {
+                tomb: old.tomb(),
+                owed: List::EMPTY,
+                ..Aux::after(inherited)
+            };
+            let new = self.or_bare(slot, seal(old.same_record(), aux));
+            let new = self.replace(slot, old, new, guard).ok()?;
+            self.unless_marked(slot, new);
+            Some(())
         });
-        if called == Some(true) {
-            self.visit_wholly(slot, Call::Tidy, later);
-        }
     }
 
     /// A feed has read that a slot has no record.
@@ -436,7 +450,12 @@ impl<K, V, S> RawCache<K, V, S> {
         later.panics.catch(|| drop(rolls));
     }
 
-    pub(crate) fn update_time(&self, time: u64, default_for: &dyn Fn(&K) -> V) {
+    pub(crate) fn update_time(
+        &self,
+        time: u64,
+        default_for: &dyn Fn(&K) -> V,
+        panics: &mut Panics,
+    ) {
         let mut later = Later::nothing();
         let monotonic = self.settings.policy == WritePolicy::Monotonic;
         let change = |tick: &mut Tick| {
@@ -446,7 +465,7 @@ impl<K, V, S> RawCache<K, V, S> {
             }
         };
         self.advance(change, Call::Time(time, default_for), &mut later);
-        later.finish(self);
+        later.finish_into(self, panics);
     }
 
     pub(crate) fn close(&self) {
@@ -494,21 +513,27 @@ impl<K, V, S> RawCache<K, V, S> {
 }
 
 impl<K, V, S: BuildHasher> RawCache<K, V, S> {
-    pub(crate) fn set<Q>(&self, key: &Q, value: V, time: u64) -> bool
+    pub(crate) fn set<Q>(&self, key: &Q, value: V, time: u64, panics: &mut Panics) -> bool
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let hash = self.hash(key);
-        match self.set_plain(key, hash, Node::own(value, time)) {
+        match self.set_plain(key, hash, Node::own(value, time), panics) {
             Ok(()) => true,
-            Err(new) => self.set_any(key, hash, new, time),
+            Err(new) => self.set_any(key, hash, new, time, panics),
         }
     }
 
     /// The usual case by itself, for speed: there is a record, and nothing beside it.
     #[inline]
-    fn set_plain<Q>(&self, key: &Q, hash: u64, new: Arc<Node<V>>) -> Result<(), Arc<Node<V>>>
+    fn set_plain<Q>(
+        &self,
+        key: &Q,
+        hash: u64,
+        new: Arc<Node<V>>,
+        panics: &mut Panics,
+    ) -> Result<(), Arc<Node<V>>>
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
@@ -528,9 +553,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                     self.counters.add(Count::Sets, 1);
                     self.index.assist(&guard);
                     drop(guard);
-                    let mut panics = Panics::default();
-                    self.feeds.ring(&mut panics, pin);
-                    panics.resume();
+                    self.feeds.ring(panics, pin);
                     Ok(())
                 }
             },
@@ -538,7 +561,14 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
     }
 
     #[cold]
-    fn set_any<Q>(&self, key: &Q, hash: u64, new: Arc<Node<V>>, time: u64) -> bool
+    fn set_any<Q>(
+        &self,
+        key: &Q,
+        hash: u64,
+        new: Arc<Node<V>>,
+        time: u64,
+        panics: &mut Panics,
+    ) -> bool
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
@@ -632,12 +662,17 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         drop(ready);
         later.run(self);
         self.feeds.ring(&mut later.panics, pin);
-        later.finish(self);
+        later.finish_into(self, panics);
         stored
     }
 
-    pub(crate) fn set_observed_time<Q>(&self, key: &Q, time: u64, default_for: &dyn Fn(&K) -> V)
-    where
+    pub(crate) fn set_observed_time<Q>(
+        &self,
+        key: &Q,
+        time: u64,
+        default_for: &dyn Fn(&K) -> V,
+        panics: &mut Panics,
+    ) where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
@@ -681,10 +716,10 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                 break;
             }
         }
-        later.finish(self);
+        later.finish_into(self, panics);
     }
 
-    pub(crate) fn delete<Q>(&self, key: &Q) -> bool
+    pub(crate) fn delete<Q>(&self, key: &Q, panics: &mut Panics) -> bool
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -732,18 +767,18 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             self.visit_wholly(&slot, Call::Tidy, &mut later);
         }
         self.feeds.ring(&mut later.panics, pin);
-        later.finish(self);
+        later.finish_into(self, panics);
         was_there
     }
 
     /// Deletes as of a time; only under `Monotonic` different from [`delete`](Self::delete).
-    pub(crate) fn delete_at<Q>(&self, key: &Q, time: u64) -> bool
+    pub(crate) fn delete_at<Q>(&self, key: &Q, time: u64, panics: &mut Panics) -> bool
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         if self.settings.policy != WritePolicy::Monotonic {
-            return self.delete(key);
+            return self.delete(key, panics);
         }
         let mut later = Later::nothing();
         let mut ready = Ready::nothing(self);
@@ -793,7 +828,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             self.visit_wholly(&slot, Call::Tidy, &mut later);
         }
         self.feeds.ring(&mut later.panics, pin);
-        later.finish(self);
+        later.finish_into(self, panics);
         was_there
     }
 

@@ -363,8 +363,8 @@ pub(crate) const STEPS: &[Step] = &[
         what: "a re-poll with another waker replaces the first",
         edits: &[(
             "raw/bell.rs",
-            "Some(before) if before.will_wake(waker) => before,",
-            "Some(before) if $on || before.will_wake(waker) => before,",
+            "before.take_if(|before| before.will_wake(waker));",
+            "before.take_if(|before| $on || before.will_wake(waker));",
         )],
     },
     Step {
@@ -380,15 +380,6 @@ pub(crate) const STEPS: &[Step] = &[
         name: "waking a parked thread",
         what: "who sleeps is woken",
         edits: &[("raw/bell.rs", "if before & (PARKED | WOKEN) == PARKED {", "if !$on && before & (PARKED | WOKEN) == PARKED {")],
-    },
-    Step {
-        name: "the mark of an unrung push is a read-modify-write",
-        what: "whoever takes the mark is ordered after the push that left it",
-        edits: &[(
-            "raw/feed.rs",
-            "self.unrung.swap(true, Ordering::Release);",
-            "if $on { self.unrung.store(true, super::Order::Release) } else { self.unrung.swap(true, Ordering::Release); }",
-        )],
     },
     Step {
         name: "mistake: publish after hand-over",
