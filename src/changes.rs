@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::raw::{self, Bell, Feed, Found, Panics, RawCache, Slot};
+use crate::raw::{self, Bell, Feed, Found, Panics, RawCache, Shared, Slot};
 use crate::{RandomState, Snapshot, Timestamp, WaitError};
 
 /// What has become of a key.
@@ -108,9 +108,9 @@ where
             let slot = self.changed.front()?;
             let key = slot.key().clone();
             self.feed.clear(slot);
-            let record = self.raw.record_of(slot);
+            let record = self.raw.record_of(Shared::of(slot));
             if record.is_none() {
-                self.raw.let_go(slot);
+                self.raw.let_go(Shared::of(slot));
             }
             self.changed.pop_front();
             return Some(match record.map(Snapshot::of_record) {
@@ -223,7 +223,7 @@ impl<K, V, S> Drop for Changes<K, V, S> {
         let left = self.raw.leave(&self.feed);
         for slot in self.changed.drain(..).chain(left) {
             self.feed.clear(&slot);
-            self.raw.let_go(&slot);
+            self.raw.let_go(Shared::of(&slot));
         }
         Panics::passing_on(|panics| panics.catch(|| drop(waker)));
     }

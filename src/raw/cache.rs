@@ -14,7 +14,7 @@ use super::counters::{Count, Counters, Ended};
 use super::feed::{Feed, Feeds};
 use super::index::{Entry, Index};
 use super::node::{Aux, Current, Inherited, Node, Standing};
-use super::reclaim::{Guard, pin};
+use super::reclaim::{Guard, Shared, pin};
 use super::slot::Slot;
 use super::sync::{Arc, Ordering, fence};
 use super::view_cell::ViewCell;
@@ -39,7 +39,7 @@ pub(crate) struct RawCache<K, V, S> {
 pub(crate) type Found<K, V> = (Arc<Slot<K, V>>, Arc<Node<V>>);
 
 /// A slot found under a guard, with its node.
-pub(super) type Place<'g, K, V> = (&'g Slot<K, V>, Current<'g, V>);
+pub(super) type Place<'g, K, V> = (Shared<'g, Slot<K, V>>, Current<'g, V>);
 
 /// How many slots a call that wakes deals with at once.
 pub(super) const AT_ONCE: usize = 32;
@@ -215,7 +215,7 @@ impl<K, V, S> RawCache<K, V, S> {
     #[inline]
     pub(super) fn current<'g>(
         &self,
-        slot: &Slot<K, V>,
+        slot: Shared<'_, Slot<K, V>>,
         guard: &'g Guard,
     ) -> Option<Current<'g, V>> {
         loop {
@@ -235,7 +235,7 @@ impl<K, V, S> RawCache<K, V, S> {
     #[cold]
     pub(super) fn settle(
         &self,
-        slot: &Slot<K, V>,
+        slot: Shared<'_, Slot<K, V>>,
         node: Current<'_, V>,
         guard: &Guard,
     ) -> Standing {
@@ -259,6 +259,7 @@ impl<K, V, S> RawCache<K, V, S> {
                 // SAFETY: who accepts a proposal owns the slot's reference to the node before it,
                 // which therefore is as it was in the slot.
                 let before = unsafe { Current::new(proposal.before.as_ptr(), guard) };
+                let before = before.expect("not null");
                 self.moved(slot, before, Some(node), guard);
             }
         }
@@ -271,7 +272,7 @@ impl<K, V, S> RawCache<K, V, S> {
     /// Swaps `new` in for `old`; on failure hands it back. `None` retires the slot.
     pub(super) fn replace<'g>(
         &self,
-        slot: &Slot<K, V>,
+        slot: Shared<'_, Slot<K, V>>,
         old: Current<'_, V>,
         new: Option<Arc<Node<V>>>,
         guard: &'g Guard,
@@ -289,7 +290,7 @@ impl<K, V, S> RawCache<K, V, S> {
     /// not by who decided it: he may be a reader, who rings for nobody.
     pub(super) fn announce(
         &self,
-        slot: &Slot<K, V>,
+        slot: Shared<'_, Slot<K, V>>,
         old: Current<'_, V>,
         new: Option<Current<'_, V>>,
         guard: &Guard,
@@ -298,8 +299,7 @@ impl<K, V, S> RawCache<K, V, S> {
             return;
         }
         if !old.same_value(new.filter(|new| new.is_record())) {
-            // SAFETY: reached through the index, or held, under the guard.
-            let slot = || unsafe { Slot::to_arc(slot) };
+            let slot = || slot.to_arc();
             self.feeds.announce(!old.is_record(), slot, guard);
         }
     }
@@ -307,7 +307,7 @@ impl<K, V, S> RawCache<K, V, S> {
     /// What follows a move from `old` to `new`. Once for each.
     fn moved(
         &self,
-        slot: &Slot<K, V>,
+        slot: Shared<'_, Slot<K, V>>,
         old: Current<'_, V>,
         new: Option<Current<'_, V>>,
         guard: &Guard,
@@ -336,23 +336,22 @@ impl<K, V, S> RawCache<K, V, S> {
 
     /// Releases the slot's reference to a node that has left it, when all guards are gone.
     fn discard(&self, node: Current<'_, V>, guard: &Guard) {
-        let node = node.as_ptr().cast_mut();
+        let node = node.as_ptr();
         // SAFETY: out of the slot, so unreachable for new guards; the reference is ours to give.
         unsafe { guard.retire(node, |node| Node::leave_slot(node)) };
     }
 
     /// What follows the insertion of a slot that brought its record.
-    pub(super) fn added(&self, slot: &Slot<K, V>, guard: &Guard) {
+    pub(super) fn added(&self, slot: Shared<'_, Slot<K, V>>, guard: &Guard) {
         self.counters.add(Count::Records, 1);
-        // SAFETY: reached through the index under the guard.
-        let slot = || unsafe { Slot::to_arc(slot) };
+        let slot = || slot.to_arc();
         self.feeds.announce(true, slot, guard);
     }
 
     /// Tries `attempt` on a slot until it gives something; `None` if the slot is retired.
     pub(super) fn on_slot<R>(
         &self,
-        slot: &Slot<K, V>,
+        slot: Shared<'_, Slot<K, V>>,
         mut attempt: impl for<'g> FnMut(Current<'g, V>, &'g Guard) -> Option<R>,
     ) -> Option<R> {
         loop {
@@ -393,8 +392,7 @@ impl<K, V, S> RawCache<K, V, S> {
             if let Some(node) = self.current(slot, &guard)
                 && node.is_record()
             {
-                // SAFETY: found in the index under the guard.
-                found.push((unsafe { Slot::to_arc(slot) }, node.to_arc()));
+                found.push((slot.to_arc(), node.to_arc()));
             }
         })
     }
@@ -419,7 +417,12 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
     }
 
     #[inline]
-    pub(super) fn find<'g, Q>(&self, key: &Q, hash: u64, guard: &'g Guard) -> Option<&'g Slot<K, V>>
+    pub(super) fn find<'g, Q>(
+        &self,
+        key: &Q,
+        hash: u64,
+        guard: &'g Guard,
+    ) -> Option<Shared<'g, Slot<K, V>>>
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
@@ -437,13 +440,12 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         let guard = pin();
         let slot = self.find(key, hash, &guard)?;
         let node = self.current(slot, &guard)?.to_arc();
-        // SAFETY: found in the index under the guard.
-        let slot = unsafe { Slot::to_arc(slot) };
+        let slot = slot.to_arc();
         Some(Watched { slot, node })
     }
 
     /// The record of a changed slot's key: in this slot, or in the one that came after it.
-    pub(crate) fn record_of(&self, slot: &Slot<K, V>) -> Option<Arc<Node<V>>>
+    pub(crate) fn record_of(&self, slot: Shared<'_, Slot<K, V>>) -> Option<Arc<Node<V>>>
     where
         K: Eq + Hash,
     {

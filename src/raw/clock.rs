@@ -32,16 +32,20 @@ impl Clock {
     /// The present tick: its address is its identity for as long as the guard lives.
     #[inline]
     pub(crate) fn tick<'g>(&self, _guard: &'g Guard) -> &'g Tick {
-        // Acquire, with the release of `advance`: who sees a time sees every write before it.
-        let tick = self.0.load(Ordering::Acquire);
         // SAFETY: never null; freed only after every guard that could have loaded it is gone.
-        unsafe { &*tick }
+        unsafe { &*self.load() }
+    }
+
+    #[inline]
+    fn load(&self) -> *mut Tick {
+        // Acquire, with the release of `advance`: who sees a time sees every write before it.
+        self.0.load(Ordering::Acquire)
     }
 
     /// The present tick, to keep beyond the guard: so its address stays its own.
-    pub(crate) fn keep(&self, guard: &Guard) -> Arc<Tick> {
+    pub(crate) fn keep(&self, _guard: &Guard) -> Arc<Tick> {
         // SAFETY: an `Arc`'s pointer, and the clock's reference is released only after the guard.
-        unsafe { counted(self.tick(guard)) }
+        unsafe { counted(self.load()) }
     }
 
     /// Whether this very tick is still the present one.

@@ -46,7 +46,7 @@ use std::slice;
 
 use crossbeam_utils::CachePadded;
 
-use super::reclaim::{Guard, contain, drop_box};
+use super::reclaim::{Guard, Shared, contain, drop_box};
 use super::sync::{Arc, AtomicPtr, AtomicUsize, Ordering, null_pointers};
 
 /// What the index has to know of a slot.
@@ -140,7 +140,7 @@ impl<T: Entry> Index<T> {
         hash: u64,
         mut is_key: impl FnMut(&T) -> bool,
         guard: &'g Guard,
-    ) -> Option<&'g T> {
+    ) -> Option<Shared<'g, T>> {
         let table = self.current(guard);
         let mut word = load(table.bucket(hash));
         if word.is_uninit() {
@@ -161,7 +161,7 @@ impl<T: Entry> Index<T> {
         slot: Arc<T>,
         mut is_key: impl FnMut(&T) -> bool,
         guard: &'g Guard,
-    ) -> Result<&'g T, (&'g T, Arc<T>)> {
+    ) -> Result<Shared<'g, T>, (Shared<'g, T>, Arc<T>)> {
         let new = Pair {
             hash: slot.hash(),
             slot: Arc::as_ptr(&slot),
@@ -176,7 +176,7 @@ impl<T: Entry> Index<T> {
             // SAFETY: as above.
             let same = pairs
                 .clone()
-                .find(|p| p.hash == new.hash && is_key(unsafe { p.slot() }));
+                .find(|p| p.hash == new.hash && is_key(unsafe { p.slot() }.get()));
             if let Some(same) = same {
                 // SAFETY: as above.
                 let found = unsafe { same.slot::<'g>() };
@@ -209,11 +209,11 @@ impl<T: Entry> Index<T> {
     }
 
     /// Takes a retired slot out, unless somebody did already.
-    pub(crate) fn unlink(&self, slot: &T, guard: &Guard) {
+    pub(crate) fn unlink(&self, slot: Shared<'_, T>, guard: &Guard) {
         debug_assert!(slot.is_retired());
         let gone = Pair {
             hash: slot.hash(),
-            slot: ptr::from_ref(slot),
+            slot: slot.as_ptr(),
         };
         loop {
             let table = self.current(guard);
@@ -251,7 +251,12 @@ impl<T: Entry> Index<T> {
     ///
     /// Going on from 0 to the end visits each slot that is there throughout once, however the
     /// table is resized meanwhile. No guard need be held from one call to the next.
-    pub(crate) fn scan(&self, cursor: u64, guard: &Guard, mut f: impl FnMut(&T)) -> Option<u64> {
+    pub(crate) fn scan(
+        &self,
+        cursor: u64,
+        guard: &Guard,
+        mut f: impl FnMut(Shared<'_, T>),
+    ) -> Option<u64> {
         let table = self.current(guard);
         let mut last = table.last_position(cursor);
         let mut word = load(table.bucket(cursor));
@@ -285,14 +290,16 @@ impl<T: Entry> Index<T> {
     /// The memory of the index itself, without the slots.
     pub(crate) fn bytes(&self, guard: &Guard) -> usize {
         let table = self.current(guard);
-        mem::size_of::<Self>() + table.bytes() + table.prev().map_or(0, Table::bytes)
+        mem::size_of::<Self>() + table.bytes() + table.prev().map_or(0, |prev| prev.bytes())
     }
 
     #[inline]
-    fn current<'g>(&self, _: &'g Guard) -> &'g Table<T> {
+    fn current<'g>(&self, _: &'g Guard) -> Shared<'g, Table<T>> {
         // Acquire: pairs with the Release in `install`.
-        // SAFETY: never null; a replaced table is destroyed after all guards of its time are gone.
-        unsafe { &*self.current.load(Ordering::Acquire) }
+        // SAFETY: a replaced table is destroyed after all guards of its time are gone.
+        let table = unsafe { Shared::new(self.current.load(Ordering::Acquire)) };
+        // SAFETY: never null.
+        unsafe { table.unwrap_unchecked() }
     }
 
     /// After a change to `slots` slots: helps with the migration in progress, and resizes the
@@ -325,8 +332,8 @@ impl<T: Entry> Index<T> {
 
     /// Replaces `table`, which is not being migrated into, by one of another size; unless somebody
     /// else replaced it.
-    fn install(&self, table: &Table<T>, buckets: usize) {
-        let old = ptr::from_ref(table).cast_mut();
+    fn install(&self, table: Shared<'_, Table<T>>, buckets: usize) {
+        let old = table.as_ptr();
         let new = Box::into_raw(Box::new(Table::new(buckets, old)));
         // Release: pairs with the Acquire in `current`. Relaxed: the other table is not used.
         let installed =
@@ -345,11 +352,11 @@ impl<T: Entry> Drop for Index<T> {
         // SAFETY: `current` is the one owner of its table.
         let table = unsafe { Box::from_raw(self.current.load(Ordering::Relaxed)) };
         if let Some(prev) = table.prev() {
-            for unit in 0..table.units(prev) {
-                table.migrate(prev, unit);
+            for unit in 0..table.units(&prev) {
+                table.migrate(&prev, unit);
             }
             // SAFETY: `prev` owns it, and it is not used again.
-            drop(unsafe { Box::from_raw(ptr::from_ref(prev).cast_mut()) });
+            drop(unsafe { Box::from_raw(prev.as_ptr()) });
         }
         for bucket in &table.buckets {
             // SAFETY: what is in the current table is alive.
@@ -411,10 +418,10 @@ impl<T: Entry> Table<T> {
         hash | ((1 << self.shift) - 1)
     }
 
-    fn prev(&self) -> Option<&Table<T>> {
+    fn prev(&self) -> Option<Shared<'_, Table<T>>> {
         // Acquire: who finds null, by the Release in `detach`, finds all words initialised.
         // SAFETY: destroyed only after all guards from before `detach` are gone; callers hold one.
-        unsafe { self.prev.load(Ordering::Acquire).as_ref() }
+        unsafe { Shared::new(self.prev.load(Ordering::Acquire)) }
     }
 
     /// The word that a reader of `hash` has to read after he found an uninitialised one, and the
@@ -423,7 +430,7 @@ impl<T: Entry> Table<T> {
     #[inline(never)]
     fn in_migration(&self, hash: u64) -> (&Table<T>, Word<T>) {
         // Without `prev` it is complete by now.
-        let table = self.prev().unwrap_or(self);
+        let table = self.prev().map_or(self, Shared::get);
         (table, load(table.bucket(hash)))
     }
 
@@ -458,7 +465,7 @@ impl<T: Entry> Table<T> {
     /// Migrates the unit to which `hash` belongs, if it is not yet.
     fn migrate_for(&self, hash: u64) {
         if let Some(prev) = self.prev() {
-            self.migrate(prev, (hash >> self.shift.max(prev.shift)) as usize);
+            self.migrate(&prev, (hash >> self.shift.max(prev.shift)) as usize);
         }
     }
 
@@ -496,7 +503,7 @@ impl<T: Entry> Table<T> {
         let Some(prev) = self.prev() else {
             return false;
         };
-        let units = self.units(prev);
+        let units = self.units(&prev);
         // Relaxed: only shares out the work; the words themselves carry the data.
         if self.progress.claimed.load(Ordering::Relaxed) >= units {
             return false;
@@ -509,7 +516,7 @@ impl<T: Entry> Table<T> {
             .min(units);
         let end = (start + CHUNK).min(units);
         for unit in start..end {
-            self.migrate(prev, unit);
+            self.migrate(&prev, unit);
         }
         let mine = end - start;
         // AcqRel: who completes the count comes after all others who counted.
@@ -524,16 +531,16 @@ impl<T: Entry> Table<T> {
     /// to wait for a thread that was stopped within one.
     fn finish(&self, guard: &Guard) {
         if let Some(prev) = self.prev() {
-            for unit in 0..self.units(prev) {
-                self.migrate(prev, unit);
+            for unit in 0..self.units(&prev) {
+                self.migrate(&prev, unit);
             }
             self.detach(prev, guard);
         }
     }
 
     /// Destroys the old table after all its units were seen migrated.
-    fn detach(&self, prev: &Table<T>, guard: &Guard) {
-        let old = ptr::from_ref(prev).cast_mut();
+    fn detach(&self, prev: Shared<'_, Table<T>>, guard: &Guard) {
+        let old = prev.as_ptr();
         // Release: pairs with the Acquire in `prev`. Relaxed: somebody else was first.
         let detached =
             self.prev
@@ -709,10 +716,10 @@ impl<T: Entry> Word<T> {
             self.address().cast::<T>()
         };
         // SAFETY: the caller's promise.
-        let one = unsafe { one.as_ref::<'g>() };
+        let one = unsafe { Shared::<'g, T>::new(one) };
         let one = one.map(|slot| Pair {
             hash: slot.hash(),
-            slot: ptr::from_ref(slot),
+            slot: slot.as_ptr(),
         });
         // SAFETY: the caller's promise.
         one.into_iter()
@@ -725,7 +732,11 @@ impl<T: Entry> Word<T> {
     ///
     /// As for [`pairs`](Self::pairs).
     #[inline]
-    unsafe fn find<'g>(self, hash: u64, is_key: &mut impl FnMut(&T) -> bool) -> Option<&'g T> {
+    unsafe fn find<'g>(
+        self,
+        hash: u64,
+        is_key: &mut impl FnMut(&T) -> bool,
+    ) -> Option<Shared<'g, T>> {
         if self.is_many() {
             // SAFETY: the caller's promise.
             let pairs = unsafe { Many::<T>::as_slice::<'g>(self.address().cast()) };
@@ -733,7 +744,7 @@ impl<T: Entry> Word<T> {
                 if pair.hash == hash {
                     // SAFETY: the caller's promise.
                     let slot = unsafe { pair.slot() };
-                    if is_key(slot) {
+                    if is_key(&slot) {
                         return Some(slot);
                     }
                 }
@@ -741,7 +752,7 @@ impl<T: Entry> Word<T> {
             None
         } else {
             // SAFETY: the caller's promise.
-            let slot = unsafe { self.address().cast::<T>().as_ref::<'g>() };
+            let slot = unsafe { Shared::<'g, T>::new(self.address().cast()) };
             slot.filter(|slot| slot.hash() == hash && is_key(slot))
         }
     }
@@ -766,9 +777,9 @@ impl<T: Entry> Pair<T> {
     ///
     /// For `'g`, the slot is not destroyed.
     #[inline]
-    unsafe fn slot<'g>(self) -> &'g T {
-        // SAFETY: the caller's promise.
-        unsafe { &*self.slot }
+    unsafe fn slot<'g>(self) -> Shared<'g, T> {
+        // SAFETY: the caller's promise; never null.
+        unsafe { Shared::new(self.slot).unwrap_unchecked() }
     }
 }
 

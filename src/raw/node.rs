@@ -12,7 +12,7 @@ use std::ptr::{self, NonNull};
 
 use super::counters::Ended;
 use super::list::List;
-use super::reclaim::{Guard, contain};
+use super::reclaim::{Guard, Shared, contain};
 use super::sync::{Arc, AtomicBool, AtomicU8, Ordering, counted};
 use super::waiter::{Outcome, Waiter};
 use super::waiting::Listing;
@@ -393,7 +393,7 @@ impl<V> Clone for Waiters<V> {
 }
 
 /// A node as it was found in its slot, under a guard: the proof that its aux may be read.
-pub(crate) struct Current<'g, V>(&'g Node<V>);
+pub(crate) struct Current<'g, V>(Shared<'g, Node<V>>);
 
 impl<V> Clone for Current<'_, V> {
     fn clone(&self) -> Self {
@@ -405,32 +405,38 @@ impl<V> Copy for Current<'_, V> {}
 impl<V> Deref for Current<'_, V> {
     type Target = Node<V>;
     fn deref(&self) -> &Node<V> {
-        self.0
+        self.0.get()
     }
 }
 
 impl<'g, V> Current<'g, V> {
+    /// Nothing if the pointer is null.
+    ///
     /// # Safety
     ///
     /// `node` was loaded from its slot under `guard`, and is an `Arc`'s.
     #[inline]
-    pub(crate) unsafe fn new(node: *const Node<V>, _guard: &'g Guard) -> Self {
+    pub(crate) unsafe fn new(node: *const Node<V>, _guard: &'g Guard) -> Option<Self> {
         // SAFETY: the slot's reference is released only after the guard is gone.
-        Current(unsafe { &*node })
+        unsafe { Shared::new(node) }.map(Current)
     }
 
     #[inline]
     pub(crate) fn node(self) -> &'g Node<V> {
-        self.0
+        self.0.get()
     }
 
-    pub(crate) fn as_ptr(self) -> *const Node<V> {
-        ptr::from_ref(self.0)
+    pub(crate) fn as_non_null(self) -> NonNull<Node<V>> {
+        self.0.as_non_null()
+    }
+
+    pub(crate) fn as_ptr(self) -> *mut Node<V> {
+        self.0.as_ptr()
     }
 
     pub(crate) fn aux(self) -> Option<&'g Arc<Aux<V>>> {
         // SAFETY: found in its slot under a guard that is still there, so `leave_slot` is to come.
-        unsafe { (*self.0.aux.get()).as_ref() }
+        unsafe { (*self.node().aux.get()).as_ref() }
     }
 
     pub(crate) fn standing(self) -> Standing {
@@ -467,7 +473,7 @@ impl<'g, V> Current<'g, V> {
 
     /// An unpublished node with the same record, confirmed at `observed`.
     pub(crate) fn same_record_observed(self, observed: u64) -> Arc<Node<V>> {
-        let owner = match &self.0.body {
+        let owner = match &self.node().body {
             Body::Own(_) => self.to_arc(),
             Body::Shared(owner) => Arc::clone(owner),
             Body::Absent | Body::Default(_) => return Node::absent(),

@@ -8,7 +8,12 @@
 //! protocol can then be explored without a bound. With it, the real crossbeam-epoch is explored.
 
 use std::any::Any;
+use std::marker::PhantomData;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+
+use super::sync::Arc;
 
 /// Runs a destructor of user code in a place where its caller is nobody in particular. A panic is
 /// reported by the panic hook and ends here: it must not reach a stranger who happened to collect.
@@ -22,6 +27,62 @@ pub(crate) fn contain(f: impl FnOnce()) {
 pub(crate) fn dispose(payload: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(another);
+    }
+}
+
+/// An object that others may see, alive for `'g`, by the pointer that it was found by. A plain
+/// reference would not do where the `Arc` or `Box` is to be made again: it covers the object alone,
+/// and is for reading.
+pub(crate) struct Shared<'g, T>(NonNull<T>, PhantomData<&'g T>);
+
+// SAFETY: as for an `Arc`, which may be made from it.
+unsafe impl<T: Send + Sync> Send for Shared<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Shared<'_, T> {}
+
+impl<T> Clone for Shared<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Shared<'_, T> {}
+
+impl<T> Deref for Shared<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        self.get()
+    }
+}
+
+impl<'g, T> Shared<'g, T> {
+    /// # Safety
+    ///
+    /// `object` comes from [`Arc::into_raw`] or [`Box::into_raw`], and lives for `'g`.
+    #[inline]
+    pub(crate) unsafe fn new(object: *const T) -> Option<Self> {
+        NonNull::new(object.cast_mut()).map(|object| Shared(object, PhantomData))
+    }
+
+    /// What an `Arc` lends.
+    pub(crate) fn of(object: &'g Arc<T>) -> Self {
+        let object = NonNull::new(Arc::as_ptr(object).cast_mut());
+        Shared(object.expect("an Arc's pointer"), PhantomData)
+    }
+
+    #[inline]
+    pub(crate) fn get(self) -> &'g T {
+        // SAFETY: alive for `'g`, and only shared.
+        unsafe { self.0.as_ref() }
+    }
+
+    pub(crate) fn as_non_null(self) -> NonNull<T> {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn as_ptr(self) -> *mut T {
+        self.0.as_ptr()
     }
 }
 

@@ -11,9 +11,11 @@ use std::ptr;
 use super::feed::{Marked, Marks};
 use super::index::Entry;
 use super::node::{Current, Node};
-use super::reclaim::{Guard, contain};
+use super::reclaim::{Guard, Shared, contain};
 use super::sync::{Arc, AtomicPtr, Ordering, counted};
 
+/// Aligned for the tags of the index on any platform.
+#[repr(align(8))]
 pub(crate) struct Slot<K, V> {
     node: AtomicPtr<Node<V>>,
     /// The upper half of the hash: more than any table asks for.
@@ -47,7 +49,7 @@ impl<K, V> Slot<K, V> {
         // Acquire, with the release in `swap`. Linearization point of every read.
         let node = self.node.load(Ordering::Acquire);
         // SAFETY: loaded from the slot under the guard; slots hold nodes from `Arc::into_raw`.
-        (!node.is_null()).then(|| unsafe { Current::new(node, guard) })
+        unsafe { Current::new(node, guard) }
     }
 
     /// Whether this very node is still in the slot. Whoever asks keeps it alive, so that no other
@@ -73,7 +75,7 @@ impl<K, V> Slot<K, V> {
             .compare_exchange(old.cast_mut(), new, Ordering::AcqRel, Ordering::Relaxed)
         {
             // SAFETY: in the slot since an instant ago, and the guard is older than that.
-            Ok(_) => Ok((!new.is_null()).then(|| unsafe { Current::new(new, guard) })),
+            Ok(_) => Ok(unsafe { Current::new(new, guard) }),
             // SAFETY: made from an `Arc` above, and not published.
             Err(_) => Err((!new.is_null()).then(|| unsafe { Arc::from_raw(new) })),
         }
@@ -113,16 +115,13 @@ impl<K, V> Slot<K, V> {
             node = other;
         }
     }
+}
 
-    /// A counted reference to a slot found under a guard.
-    ///
-    /// # Safety
-    ///
-    /// `slot` is an `Arc`'s, and was reached through the index or a waiter under a guard that is
-    /// still there.
-    pub(crate) unsafe fn to_arc(slot: *const Self) -> Arc<Self> {
-        // SAFETY: the index's reference is released only after the guard is gone.
-        unsafe { counted(slot) }
+impl<K, V> Shared<'_, Slot<K, V>> {
+    /// A counted reference, to keep beyond the guard.
+    pub(crate) fn to_arc(self) -> Arc<Slot<K, V>> {
+        // SAFETY: slots are `Arc`s', and this one is alive: who shares it owns a reference.
+        unsafe { counted(self.as_ptr()) }
     }
 }
 

@@ -8,9 +8,9 @@ use super::cache::{Later, RawCache, fresh};
 use super::clock::Tick;
 use super::counters::Count;
 use super::node::{Aux, Current};
-use super::reclaim::pin;
+use super::reclaim::{Shared, pin};
 use super::slot::Slot;
-use super::sync::{Arc, Ordering, fence};
+use super::sync::{Arc, Ordering, counted, fence};
 use super::waiter::{Outcome, Waiter};
 use super::writes::{Ready, seal};
 
@@ -94,7 +94,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                 ready.open(key, hash, guard);
                 return None;
             };
-            let waiter = Waiter::new(min, ptr::from_ref(slot).cast());
+            let waiter = Waiter::new(min, slot.as_ptr().cast());
             let mut inherited = later.inherit(old);
             inherited.waiters = inherited.waiters.with(Arc::clone(&waiter));
             // Listed before the swap, so that whoever finds the waiter's node can rely on it.
@@ -141,27 +141,28 @@ impl<K, V, S> RawCache<K, V, S> {
             }
             // SAFETY: a slot does not retire while somebody waits in it, so under a guard that is
             // older than the look at the waiter it is there.
-            unsafe { Slot::<K, V>::to_arc(waiter.slot.cast()) }
+            unsafe { counted(waiter.slot.cast::<Slot<K, V>>()) }
         };
         if !waiter.cancel() {
             return;
         }
         self.counters.add(what, n);
         let mut later = Later::nothing();
-        let left = self.on_slot(&slot, |old, guard| {
+        let slot = Shared::of(&slot);
+        let left = self.on_slot(slot, |old, guard| {
             let mut inherited = later.inherit(old);
             inherited.waiters = inherited.waiters.bury();
             let aux = Aux {
                 tomb: old.tomb(),
                 ..Aux::after(inherited)
             };
-            let new = self.or_bare(&slot, seal(old.same_record(), aux));
-            let new = self.replace(&slot, old, new, guard).ok()?;
-            self.unless_marked(&slot, new);
+            let new = self.or_bare(slot, seal(old.same_record(), aux));
+            let new = self.replace(slot, old, new, guard).ok()?;
+            self.unless_marked(slot, new);
             Some(new.and_then(Current::kept_for).is_some())
         });
         if left == Some(true) {
-            self.unless_owed(&slot, &mut later);
+            self.unless_owed(slot, &mut later);
         }
         later.finish(self);
     }
@@ -176,8 +177,8 @@ impl<K: Send + Sync, V: Send + Sync, S: Send + Sync> Home<V> for RawCache<K, V, 
         let guard = pin();
         if waiter.is_waiting() {
             // SAFETY: as in `withdraw`.
-            let slot = unsafe { &*waiter.slot.cast::<Slot<K, V>>() };
-            if let Some(node) = self.current(slot, &guard) {
+            let slot = unsafe { Shared::new(waiter.slot.cast::<Slot<K, V>>()) };
+            if let Some(node) = slot.and_then(|slot| self.current(slot, &guard)) {
                 let mut later = Later::nothing();
                 later.offer(node);
                 drop(guard);

@@ -4,7 +4,6 @@ use std::borrow::Borrow;
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hash};
 use std::mem;
-use std::ptr::NonNull;
 use std::time::Instant;
 
 use super::cache::{AT_ONCE, Later, RawCache};
@@ -14,7 +13,7 @@ use super::feed::Marked;
 use super::index::Entry;
 use super::list::List;
 use super::node::{Aux, Current, Handed, Node, OPEN, Proposal, SERVED, Standing, Waiters};
-use super::reclaim::{Guard, pin};
+use super::reclaim::{Guard, Shared, pin};
 use super::slot::Slot;
 use super::sync::{Arc, Ordering, fence};
 use super::waiter::{Outcome, Panics, Waiter};
@@ -96,17 +95,16 @@ impl<'a, K, V, S> Ready<'a, K, V, S> {
     }
 
     /// A listing for a slot that has none.
-    pub(super) fn listing(&mut self, slot: &Slot<K, V>, guard: &Guard) -> Arc<Listing> {
+    pub(super) fn listing(&mut self, slot: Shared<'_, Slot<K, V>>, guard: &Guard) -> Arc<Listing> {
         if self
             .listing
             .as_ref()
-            .is_none_or(|(of, _)| !std::ptr::eq(*of, slot))
+            .is_none_or(|(of, _)| !std::ptr::eq(*of, slot.as_ptr()))
         {
             self.take_back_listing(guard);
-            // SAFETY: found in the index under the guard.
-            let member = unsafe { Slot::to_arc(slot) };
+            let member = slot.to_arc();
             let listing = self.cache.waiting.enlist(&member, slot.hash(), guard);
-            self.listing = Some((slot, listing));
+            self.listing = Some((slot.as_ptr(), listing));
         }
         Arc::clone(&self.listing.as_ref().expect("made above").1)
     }
@@ -131,7 +129,7 @@ impl<K, V, S> Drop for Ready<'_, K, V, S> {
             self.take_back_listing(&pin());
         }
         if let Some(slot) = self.opened.take() {
-            self.cache.retire_bare(&slot);
+            self.cache.retire_bare(Shared::of(&slot));
         }
     }
 }
@@ -179,21 +177,21 @@ impl<K, V, S> RawCache<K, V, S> {
     /// So a feed has one slot for each key, however often it comes and goes.
     pub(super) fn or_bare(
         &self,
-        slot: &Slot<K, V>,
+        slot: Shared<'_, Slot<K, V>>,
         new: Option<Arc<Node<V>>>,
     ) -> Option<Arc<Node<V>>> {
         new.or_else(|| slot.marks().is_marked().then(Node::absent))
     }
 
     /// A bare slot may have been left for a feed that has just read it.
-    pub(super) fn unless_marked(&self, slot: &Slot<K, V>, node: Option<Current<'_, V>>) {
+    pub(super) fn unless_marked(&self, slot: Shared<'_, Slot<K, V>>, node: Option<Current<'_, V>>) {
         if node.is_some_and(|node| !node.is_record() && node.aux().is_none()) {
             self.let_go(slot);
         }
     }
 
     /// A slot may have been left for tasks that have just been called. Calls none.
-    pub(super) fn unless_owed(&self, slot: &Slot<K, V>, later: &mut Later<V>) {
+    pub(super) fn unless_owed(&self, slot: Shared<'_, Slot<K, V>>, later: &mut Later<V>) {
         self.on_slot(slot, |old, guard| {
             if old.kept_for().is_none() {
                 return Some(());
@@ -222,7 +220,7 @@ impl<K, V, S> RawCache<K, V, S> {
     }
 
     /// A feed has read that a slot has no record.
-    pub(crate) fn let_go(&self, slot: &Slot<K, V>) {
+    pub(crate) fn let_go(&self, slot: Shared<'_, Slot<K, V>>) {
         // Between the reader's clearing of the mark and its look at the node, and between the swap
         // of a bare node and the look at the mark. If the reader's comes first, the other sees that
         // the mark is gone; if the other's does, the reader finds the bare node.
@@ -234,7 +232,7 @@ impl<K, V, S> RawCache<K, V, S> {
 
     /// Retires a slot that was opened for a move that did not come. Another's move that was about
     /// to come opens its own.
-    fn retire_bare(&self, slot: &Slot<K, V>) {
+    fn retire_bare(&self, slot: Shared<'_, Slot<K, V>>) {
         let guard = pin();
         if let Some(old) = self.current(slot, &guard)
             && !old.is_record()
@@ -248,7 +246,7 @@ impl<K, V, S> RawCache<K, V, S> {
     /// Ends waits on one slot, and clears away what nobody needs there any more. Runs no user code.
     fn visit(
         &self,
-        slot: &Slot<K, V>,
+        slot: Shared<'_, Slot<K, V>>,
         call: Call<'_, K, V>,
         default: Option<&Arc<Node<V>>>,
         later: &mut Later<V>,
@@ -316,7 +314,7 @@ impl<K, V, S> RawCache<K, V, S> {
     /// The same with a default for those who get one.
     fn visit_with_default(
         &self,
-        slot: &Slot<K, V>,
+        slot: Shared<'_, Slot<K, V>>,
         call: Call<'_, K, V>,
         later: &mut Later<V>,
     ) -> Visited {
@@ -338,7 +336,7 @@ impl<K, V, S> RawCache<K, V, S> {
     /// The same with all that belongs to it. False if there was a record where none should be.
     pub(super) fn visit_wholly(
         &self,
-        slot: &Slot<K, V>,
+        slot: Shared<'_, Slot<K, V>>,
         call: Call<'_, K, V>,
         later: &mut Later<V>,
     ) -> bool {
@@ -358,7 +356,7 @@ impl<K, V, S> RawCache<K, V, S> {
     /// nobody is.
     fn claim_all<'g>(
         &self,
-        slot: &Slot<K, V>,
+        slot: Shared<'_, Slot<K, V>>,
         call: Call<'_, K, V>,
         guard: &'g Guard,
     ) -> Claim<'g, V> {
@@ -418,7 +416,7 @@ impl<K, V, S> RawCache<K, V, S> {
                 }
             }
             for member in some {
-                match self.claim_all(&member.slot, call, &guard) {
+                match self.claim_all(Shared::of(&member.slot), call, &guard) {
                     Claim::Claimed(node) => claimed.push(node),
                     Claim::Nobody => {}
                     Claim::Visit if member.listing.is_gone() => {}
@@ -431,20 +429,21 @@ impl<K, V, S> RawCache<K, V, S> {
         }
         let (mut defaulted, mut untidy) = (Vec::new(), Vec::new());
         for member in others {
-            match self.visit(&member.slot, call, None, later) {
+            match self.visit(Shared::of(&member.slot), call, None, later) {
                 Visited::NeedsDefault => defaulted.push(member),
                 Visited::ToTidy => untidy.push(member),
                 Visited::Done | Visited::Record => {}
             }
         }
         for member in defaulted {
-            if let Visited::ToTidy = self.visit_with_default(&member.slot, call, later) {
+            if let Visited::ToTidy = self.visit_with_default(Shared::of(&member.slot), call, later)
+            {
                 untidy.push(member);
             }
         }
         later.run(self);
         for member in untidy {
-            self.visit_wholly(&member.slot, Call::Tidy, later);
+            self.visit_wholly(Shared::of(&member.slot), Call::Tidy, later);
         }
         drop(members);
         later.panics.catch(|| drop(rolls));
@@ -487,7 +486,10 @@ impl<K, V, S> RawCache<K, V, S> {
         let mut oldest: Option<Instant> = None;
         for member in rolls.iter().flat_map(List::iter) {
             let guard = pin();
-            let Some(aux) = self.current(&member.slot, &guard).and_then(Current::aux) else {
+            let Some(aux) = self
+                .current(Shared::of(&member.slot), &guard)
+                .and_then(Current::aux)
+            else {
                 continue;
             };
             // A slot may be listed twice for a moment.
@@ -624,7 +626,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                 let aux = Aux {
                     handed: Handed::to(meant, None),
                     proposal: monotonic.then(|| Proposal {
-                        before: NonNull::from(old.node()),
+                        before: old.as_non_null(),
                         time,
                     }),
                     ..Aux::after(inherited)
@@ -686,8 +688,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
                     return Some(None);
                 };
                 if !old.is_record() {
-                    // SAFETY: found in the index under the guard.
-                    return Some(Some(unsafe { Slot::to_arc(slot) }));
+                    return Some(Some(slot.to_arc()));
                 }
                 let mut inherited = later.inherit(old);
                 let (meant, rest) = inherited.waiters.split(time);
@@ -712,7 +713,11 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             })
         };
         while let Some(slot) = observe(&mut later) {
-            if self.visit_wholly(&slot, Call::Missing(time, default_for), &mut later) {
+            if self.visit_wholly(
+                Shared::of(&slot),
+                Call::Missing(time, default_for),
+                &mut later,
+            ) {
                 break;
             }
         }
@@ -750,8 +755,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             ready.used(new);
             let owing = new.is_some_and(|new| later.hand_over(new));
             if bare || owing {
-                // SAFETY: found in the index under the guard.
-                return Some((true, Some(unsafe { Slot::to_arc(slot) })));
+                return Some((true, Some(slot.to_arc())));
             }
             Some((
                 true,
@@ -764,7 +768,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         drop(ready);
         later.run(self);
         if let Some(slot) = buried {
-            self.visit_wholly(&slot, Call::Tidy, &mut later);
+            self.visit_wholly(Shared::of(&slot), Call::Tidy, &mut later);
         }
         self.feeds.ring(&mut later.panics, pin);
         later.finish_into(self, panics);
@@ -802,7 +806,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
             let aux = Aux {
                 tomb: Some(time),
                 proposal: Some(Proposal {
-                    before: NonNull::from(old.node()),
+                    before: old.as_non_null(),
                     time,
                 }),
                 ..Aux::after(inherited)
@@ -825,7 +829,7 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
         drop(ready);
         later.run(self);
         if let Some(slot) = buried {
-            self.visit_wholly(&slot, Call::Tidy, &mut later);
+            self.visit_wholly(Shared::of(&slot), Call::Tidy, &mut later);
         }
         self.feeds.ring(&mut later.panics, pin);
         later.finish_into(self, panics);
@@ -833,10 +837,14 @@ impl<K, V, S: BuildHasher> RawCache<K, V, S> {
     }
 
     /// The slot to tidy, if the global time has reached a tombstone just left in it.
-    fn overtaken(&self, slot: &Slot<K, V>, tomb: u64, guard: &Guard) -> Option<Arc<Slot<K, V>>> {
+    fn overtaken(
+        &self,
+        slot: Shared<'_, Slot<K, V>>,
+        tomb: u64,
+        guard: &Guard,
+    ) -> Option<Arc<Slot<K, V>>> {
         // With the fence in `advance`.
         fence(Ordering::SeqCst);
-        // SAFETY: found in the index under the guard.
-        (self.clock.tick(guard).time >= tomb).then(|| unsafe { Slot::to_arc(slot) })
+        (self.clock.tick(guard).time >= tomb).then(|| slot.to_arc())
     }
 }
