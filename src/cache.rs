@@ -310,7 +310,8 @@ where
     /// Under [`WritePolicy::Monotonic`] a `time` older than what the cache vouches for on this key
     /// is refused (false, nothing changed); otherwise `time` is remembered, also for a key without
     /// a record, and sets older than it are refused. Under the other policies this is
-    /// [`delete`](Self::delete).
+    /// [`delete`](Self::delete), but that a `time` beyond
+    /// [`max_future_skew`](Builder::max_future_skew) is refused under all of them.
     ///
     /// # Progress
     ///

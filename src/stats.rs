@@ -29,7 +29,8 @@ pub struct Stats {
     pub deletes: u64,
     /// Calls of [`set_observed_time`](Cache::set_observed_time), whether or not there was a record.
     pub observations: u64,
-    /// Times that the global time was stated.
+    /// Times that the global time was stated; under [`Monotonic`](crate::WritePolicy::Monotonic) an
+    /// older one counts for nothing.
     pub time_updates: u64,
     /// Waits that were registered. A wait that is ready at once is none of them.
     pub waits: u64,

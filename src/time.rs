@@ -23,7 +23,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// # Text
 ///
 /// [`Display`](fmt::Display) writes RFC 3339 in UTC with all nine digits of the nanoseconds, so that
-/// texts sort as their times do. [`FromStr`] reads RFC 3339 with any offset and up to nine digits.
+/// texts sort as their times do. [`FromStr`] reads RFC 3339 with any offset and up to nine digits,
+/// and the other forms of ISO 8601 that [jiff](https://docs.rs/jiff) takes for an instant.
 ///
 /// With the feature `serde` a timestamp is that text in formats for people, such as JSON, and the
 /// `u64` of [`as_nanos`](Timestamp::as_nanos) in binary ones.
@@ -247,7 +248,8 @@ impl fmt::Debug for Timestamp {
 impl FromStr for Timestamp {
     type Err = TimestampError;
 
-    /// Reads RFC 3339 with any offset. A leap second counts as the second before it.
+    /// Reads RFC 3339 with any offset, and what jiff takes beside it. A leap second counts as the
+    /// second before it.
     ///
     /// # Errors
     ///

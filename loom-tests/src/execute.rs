@@ -23,7 +23,7 @@ use crate::judge::{Call, FIRST, History, Outcome, Relisted};
 use crate::program::{Op, Program};
 use crate::spec::{End, Key, Policy, Value, Wait};
 use crate::subject::{
-    Bell, Following, Ringer, Spread, Status, Stream, Subject, Uid, Waiting, reading,
+    Bell, Following, Ringer, Spread, Status, Stream, Subject, Uid, Waiting, calling, reading,
 };
 
 /// Longer than any model runs: under loom and shuttle time passes when the model says so. With
@@ -124,7 +124,7 @@ impl Hands {
     fn perform(&mut self, op: Op, value: Value, clock: &AtomicUsize) {
         let began = clock.fetch_add(1, SeqCst);
         note(self.strand, op, None);
-        let outcome = self.call(op, value);
+        let outcome = calling(!op.wakes(), || self.call(op, value));
         note(self.strand, op, Some(&outcome));
         let span = Span(began, clock.fetch_add(1, SeqCst));
         self.made.push(Made {

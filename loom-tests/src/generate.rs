@@ -341,6 +341,8 @@ const CHOSEN: &[&str] = &[
     "s0=sub(a,3); s0.drop || s1=sub(a,3); s1.drop || update(3)",
     "s0=newer_timed(a,3) || set(a,4) || s1=newer(a,3)",
     "[s0=sub(a,3)] s0.timed; s0.try || set(a,4); delete(a)",
+    // Who gives up calls nobody.
+    "[s0=sub(a,3); s1=sub(a,9)] s0.poll(0); s0.poll(1) || observe(a,3) || s1.drop",
     // Closing.
     "close || s0=sub(a,3); s0.try || set(a,4)",
     "close || s0=newer(a,3) || update(4)",

@@ -182,6 +182,16 @@ impl Op {
         matches!(self, Op::Set(..) | Op::Relist(..) | Op::RelistFirst(..))
     }
 
+    /// Whether it is of those that may call tasks: writes, and the end of the cache.
+    pub fn wakes(self) -> bool {
+        self.sets()
+            || self.deletes()
+            || matches!(
+                self,
+                Op::Observe(..) | Op::Update(_) | Op::Close | Op::Leave
+            )
+    }
+
     /// Whether it may remove a record.
     pub fn deletes(self) -> bool {
         matches!(self, Op::Delete(_) | Op::DeleteAt(..) | Op::Clear(_))

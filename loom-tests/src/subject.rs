@@ -6,6 +6,7 @@
 //! plain memory to loom. Everywhere, a value notices a second drop and a read after the first, and
 //! all values together notice a leak.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -31,6 +32,10 @@ pub type Waiting = Subscription<Status>;
 
 #[cfg(all(podcache_loom, not(podcache_shuttle)))]
 use loom::cell::UnsafeCell;
+#[cfg(all(podcache_loom, not(podcache_shuttle)))]
+use loom::thread_local;
+#[cfg(podcache_shuttle)]
+use shuttle::thread_local;
 
 /// `std`'s cell with loom's access.
 #[cfg(any(not(podcache_loom), podcache_shuttle))]
@@ -270,6 +275,21 @@ pub fn reading(snapshot: &Snapshot<Status>) -> Reading {
     }
 }
 
+thread_local! {
+    /// Whether this thread is in a call that wakes nobody.
+    // loom has no form for a constant.
+    #[allow(clippy::missing_const_for_thread_local)]
+    static IS_QUIET: Cell<bool> = Cell::new(false);
+}
+
+/// Makes a call in which no waker may be called if it is `quiet`.
+pub fn calling<R>(quiet: bool, f: impl FnOnce() -> R) -> R {
+    IS_QUIET.with(|is_quiet| is_quiet.set(quiet));
+    let result = f();
+    IS_QUIET.with(|is_quiet| is_quiet.set(false));
+    result
+}
+
 /// Counts the calls of its wakers, and notices one that is not ordered after its making.
 pub struct Bell {
     rung: AtomicUsize,
@@ -314,6 +334,10 @@ impl Wake for Ringer {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
+        assert!(
+            !IS_QUIET.with(Cell::get),
+            "a call that wakes nobody has called a task"
+        );
         self.0.made.read();
         self.0.rung.fetch_add(1, SeqCst);
     }

@@ -18,10 +18,12 @@
 //! ## A quiet thread keeps its last garbage
 //!
 //! A thread destroys itself what it has replaced: an object for each that it replaces later, in
-//! batches of 128 whose time has come when nobody can see them any more. A thread that sets values
-//! and then goes quiet keeps the last ones that it replaced alive, some hundreds at most, though
-//! nobody can read them. When it removes a key, or ends, it leaves all of them to whoever comes by
-//! (every 128th pin does, of any thread).
+//! batches of 128 whose time has come when nobody can see them any more. A thread that sets values,
+//! confirms them or waits for them, and then goes quiet, keeps the last nodes that it replaced, some
+//! hundreds at most, and the values in them: though nobody can read them, and though the cache be
+//! gone. (A wait replaces the node of its key by one that names it, and keeps the record.) When the
+//! thread removes a key, or ends, it leaves all of them to whoever comes by (every 128th pin does,
+//! of any thread).
 //!
 //! *Way out:* do not tie the release of a scarce resource (a file, a connection) to the drop of a
 //! cached value. Cache a handle, and release what it stands for explicitly.
@@ -130,7 +132,7 @@
 //! subscription, if it was taken before. A task that was named and not called yet is called by the
 //! next waking call on its key, if the one that named it does not go on; reads, waits, time-outs
 //! and cancellations call nobody. *Threads* are never hostage in this way: whoever passes
-//! wakes them again. *Way out*, if a stopped waker is a real prospect: wait in a thread, or with a
+//! wakes them again. The same goes for the one waker of a change stream. *Way out*, if a stopped waker is a real prospect: wait in a thread, or with a
 //! time-out in the executor.
 //!
 //! ## A waker runs inside of a writer's call
@@ -171,7 +173,8 @@
 //!
 //! ## A view is as old as it is, and asking for one may wait
 //!
-//! It is built when first asked for after an `update_time` and stays the same until the next one:
+//! It is built when first asked for after an `update_time` and stays the same until the next one
+//! (under [`Monotonic`](crate::WritePolicy::Monotonic), the next that is not older):
 //! sets in between do not show in it. Who asks while another thread is building it waits for that
 //! thread; it is the one call besides the waits that can. It delays no writer and no other read.
 //! *Way out:* `get`, `pin` or `iter` for what must be of this moment.

@@ -36,9 +36,11 @@
 //!   the teller's comes first, the thread finds *notified* set, and with it the result, and does
 //!   not sleep. If the thread's comes first, the teller finds *parked* and wakes it. (The kernel
 //!   compares the word again before it puts a thread to sleep, which covers the time in between.)
-//! * **A task registers its waker ‖ it is told.** Both swap the waker's pointer. If the task's swap
-//!   comes first, the teller takes the waker out and calls it; if the teller's comes first, the
-//!   task's acquires what the teller did before, so the look at the result that follows finds it.
+//! * **A task registers its waker ‖ it is told.** The task puts its waker in by a compare-and-swap, the
+//!   teller takes it out by a swap. If the task's comes first, the teller calls the waker; if the
+//!   teller's comes first, the task's acquires what the teller did before, so the look at the result
+//!   that follows finds it. (The teller of a wait leaves a mark: from then on nobody registers, and
+//!   whoever asks sees that the task was called.)
 //! * **A waker is taken from its place ‖ the next is put there.** The taker releases *free* when he
 //!   is through, and who registers acquires it. If the taker's store comes first, the place is
 //!   empty; else the next waker goes into a box.

@@ -25,7 +25,8 @@ pub struct ContainerId {
 }
 
 impl ContainerId {
-    /// The container that the runtime `type` calls `id`.
+    /// The container that the runtime `type` calls `id`. If one of them contains `://`, the text of
+    /// it all cannot be read back.
     #[must_use]
     pub fn new(r#type: impl Into<String>, id: impl Into<String>) -> Self {
         Self {

@@ -91,8 +91,9 @@
 //! With the feature `serde` all types can be serialized. Names are written as Kubernetes writes
 //! them (`containerStatuses`, `"running"`, `"containerd://4f2a9c"`), but the whole is this crate's
 //! own: Kubernetes has no JSON form of the runtime's pod status. Every field is written, so that
-//! formats without names can be used too; a field that is missing reads as its default, and one
-//! that is not known is ignored.
+//! formats without names can be used too; a field that is missing reads as its default (but the
+//! `message` of an error, the `action` of a restart rule and the `operator` of its exit codes have to
+//! be there), and one that is not known is ignored.
 //!
 //! # What differs from the kubelet
 //!

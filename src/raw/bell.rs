@@ -24,7 +24,7 @@ const RESET: u32 = 8;
 
 pub(crate) struct Bell {
     word: Word,
-    /// Null, a box's, or [`here`].
+    /// Null, a box's, [`here`] or [`called`].
     waker: AtomicPtr<Waker>,
     here: Place<Waker>,
     /// Whether nobody is at that place: it is empty, and whoever emptied it is through.
@@ -34,6 +34,11 @@ pub(crate) struct Bell {
 /// No pointer: the waker stands in the bell.
 fn here() -> *mut Waker {
     ptr::without_provenance_mut(1)
+}
+
+/// No pointer: the task has been called for the last time, and no waker is left here any more.
+fn called() -> *mut Waker {
+    ptr::without_provenance_mut(2)
 }
 
 impl Bell {
@@ -74,7 +79,19 @@ impl Bell {
     ///
     /// If the waker does.
     pub(crate) fn ring_task(&self) {
-        if let Some(waker) = self.take_waker() {
+        if let Some(waker) = self.exchange(ptr::null_mut()) {
+            waker.wake();
+        }
+    }
+
+    /// The same, for the last time: whoever comes to register finds that there is something to see.
+    /// So [`has_task`](Self::has_task) says whether the task is still to be called.
+    ///
+    /// # Panics
+    ///
+    /// If the waker does.
+    pub(crate) fn ring_task_at_last(&self) {
+        if let Some(waker) = self.exchange(called()) {
             waker.wake();
         }
     }
@@ -118,19 +135,24 @@ impl Bell {
         // What is there is taken out, looked at, and put in again or replaced. If a ring comes in
         // between, it finds nothing, and the look that follows finds what it rang for.
         let mut before = self.withdraw_waker();
+        if before.is_none() {
+            drop(self.leave(waker.clone()));
+            return;
+        }
         Panics::passing_on(|panics| {
             let same = before.take_if(|before| before.will_wake(waker));
-            if let Some(next) = same.or_else(|| panics.catch(|| waker.clone())) {
-                self.leave(next);
-            }
+            let next = same.or_else(|| panics.catch(|| waker.clone()));
             // Last: by now the next one is in its place.
+            let refused = next.and_then(|next| self.leave(next));
+            panics.catch(|| drop(refused));
             panics.catch(|| drop(before));
         });
     }
 
-    fn leave(&self, waker: Waker) {
-        // Acquire, with the release in `take_waker`. If it is not free, who took the waker before
-        // has been stopped on his way out.
+    /// Gives it back if the task has been called for the last time.
+    fn leave(&self, waker: Waker) -> Option<Waker> {
+        // Acquire, with the release in `take`. If it is not free, who took the waker before has
+        // been stopped on his way out.
         let waker = if self.free.load(Ordering::Acquire) {
             // Relaxed: the next to look comes after us.
             self.free.store(false, Ordering::Relaxed);
@@ -140,41 +162,72 @@ impl Bell {
         } else {
             Box::into_raw(Box::new(waker))
         };
-        // AcqRel, with the swap of `ring_task`: on one word, one of the two comes first. If ours
-        // does, it takes this waker; if its does, we see what it rang for after.
-        let left = self.waker.swap(waker, Ordering::AcqRel);
-        debug_assert!(left.is_null(), "one task at a time");
+        // AcqRel, with the swap in `exchange`: on one word, one of the two comes first. If ours
+        // does, it takes this waker; if its does, we see what it rang for after. So with the
+        // acquire if it was called for the last time.
+        let left = self.waker.compare_exchange(
+            ptr::null_mut(),
+            waker,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        debug_assert!(left.is_ok() || left == Err(called()), "one task at a time");
+        // SAFETY: it was not left.
+        left.err().and_then(|_| unsafe { self.take(waker) })
     }
 
     /// Whether there is a task to call, as far as can be seen.
     pub(crate) fn has_task(&self) -> bool {
         // Relaxed: after a fence, or by the task itself, if it counts.
-        !self.waker.load(Ordering::Relaxed).is_null()
+        let waker = self.waker.load(Ordering::Relaxed);
+        !waker.is_null() && waker != called()
     }
 
     /// Takes the waker out, by whoever registers here: nobody else puts one in.
     pub(crate) fn withdraw_waker(&self) -> Option<Waker> {
-        self.has_task().then(|| self.take_waker()).flatten()
+        // Relaxed: his own, or it is not followed.
+        let waker = self.waker.load(Ordering::Relaxed);
+        if waker.is_null() || waker == called() {
+            return None;
+        }
+        // AcqRel, with the swap in `exchange`: it is taken once. Relaxed if it was.
+        let mine = self.waker.compare_exchange(
+            waker,
+            ptr::null_mut(),
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        // SAFETY: taken out.
+        mine.ok().and_then(|waker| unsafe { self.take(waker) })
     }
 
-    /// Takes the waker out, to be dropped or called.
-    pub(crate) fn take_waker(&self) -> Option<Waker> {
-        // AcqRel, with the swap in `leave`.
-        let waker = self.waker.swap(ptr::null_mut(), Ordering::AcqRel);
+    /// Takes the waker out, to be dropped or called, and leaves a mark.
+    fn exchange(&self, mark: *mut Waker) -> Option<Waker> {
+        // AcqRel, with the same in `leave`.
+        let waker = self.waker.swap(mark, Ordering::AcqRel);
+        // SAFETY: taken out.
+        unsafe { self.take(waker) }
+    }
+
+    /// # Safety
+    ///
+    /// Only whoever took `waker` out of the cell: he owns it, and the place until it is free.
+    unsafe fn take(&self, waker: *mut Waker) -> Option<Waker> {
         if waker == here() {
-            // SAFETY: whoever swaps a waker out owns it, and the place until it is free.
+            // SAFETY: the caller's promise.
             let waker = unsafe { self.here.take() };
             // Release, with the acquire in `leave`.
             self.free.store(true, Ordering::Release);
             return Some(waker);
         }
-        // SAFETY: as above.
-        (!waker.is_null()).then(|| *unsafe { Box::from_raw(waker) })
+        let is_box = !waker.is_null() && waker != called();
+        // SAFETY: the caller's promise.
+        is_box.then(|| *unsafe { Box::from_raw(waker) })
     }
 }
 
 impl Drop for Bell {
     fn drop(&mut self) {
-        drop(self.take_waker());
+        drop(self.exchange(called()));
     }
 }

@@ -205,7 +205,7 @@ impl<V> Aux<V> {
     /// time.
     pub(crate) fn finish(&self, claimed: bool, panics: &mut Panics) {
         for waiter in self.told(claimed).flat_map(List::iter) {
-            panics.catch(|| waiter.bell.ring_task());
+            panics.catch(|| waiter.bell.ring_task_at_last());
         }
         // Release, with the acquire in `is_handing`.
         self.done.store(true, Ordering::Release);
