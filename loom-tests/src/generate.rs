@@ -382,6 +382,7 @@ const CHOSEN: &[&str] = &[
     "[set(a,1)] watch; drain || delete(a); set(a,2)",
     "[watch] await || set(a,1)",
     "[watch] await; await || set(a,1) || set(b,1)",
+    "[watch] await; await || set(a,1); set(b,1)",
     "watch; drain || watch; drain || set(a,1)",
     "[set(a,1)] watch; unwatch || watch; drain || set(a,2)",
     "[watch] drain; unwatch || set(a,1); watch; drain",

@@ -1,9 +1,9 @@
 //! What wakes one listener, be it a thread or a task.
 //!
-//! The waker cell is a pointer that is only ever swapped; it mostly says no more than that the waker
-//! stands beside it. The usual crates do not fit: atomic-waker
-//! stays locked for ever when cloning or dropping a waker panics inside it, diatomic-waker keeps a
-//! waker alive after its wait, and neither runs under loom as a dependency.
+//! The waker cell is a pointer that is only ever exchanged; it mostly says no more than that the
+//! waker stands beside it. The usual crates do not fit: atomic-waker stays locked for ever when
+//! cloning or dropping a waker panics inside it, diatomic-waker keeps a waker alive after its wait,
+//! and neither runs under loom as a dependency.
 
 use std::ptr;
 use std::task::Waker;
@@ -185,16 +185,15 @@ impl Bell {
 
     /// Takes the waker out, by whoever registers here: nobody else puts one in.
     pub(crate) fn withdraw_waker(&self) -> Option<Waker> {
-        // Relaxed: his own, or it is not followed.
+        // Relaxed, here and below: what he takes out he has put in.
         let waker = self.waker.load(Ordering::Relaxed);
         if waker.is_null() || waker == called() {
             return None;
         }
-        // AcqRel, with the swap in `exchange`: it is taken once. Relaxed if it was.
         let mine = self.waker.compare_exchange(
             waker,
             ptr::null_mut(),
-            Ordering::AcqRel,
+            Ordering::Relaxed,
             Ordering::Relaxed,
         );
         // SAFETY: taken out.

@@ -98,8 +98,9 @@ impl Fate {
 
     /// Whether the waiters are a successor's from now on, or were another's before.
     fn seal(&self) -> bool {
-        // Acquire, as in `decide`: once it is decided it says the same.
-        let fate = match self.0.load(Ordering::Acquire) {
+        // Relaxed: once it is decided it says the same. Who finds it claimed asks `is_claimed`, and
+        // waiters that were another's came with the node.
+        let fate = match self.0.load(Ordering::Relaxed) {
             OPEN => self.decide(SEALED).map_or_else(|fate| fate, |_| SEALED),
             fate => fate,
         };

@@ -221,7 +221,7 @@ pub(crate) const STEPS: &[Step] = &[
                 "ready.used(new);
             if unlisted {
                 let listing = new.and_then(Current::listing).expect(\"listed\");
-                self.waiting.put(&unsafe { Slot::to_arc(slot) }, listing, guard);
+                self.waiting.put(&slot.to_arc(), listing, guard);
             }",
             ),
             (
@@ -285,7 +285,7 @@ pub(crate) const STEPS: &[Step] = &[
                 "    fn cancel(&self, waiter: &Waiter<V>) {",
                 "    fn look_again(&self, waiter: &Waiter<V>) -> Option<Arc<super::node::Node<V>>> {
         let guard = pin();
-        let slot = unsafe { &*waiter.slot.cast::<Slot<K, V>>() };
+        let slot = unsafe { Shared::new(waiter.slot.cast::<Slot<K, V>>()) }?;
         self.current(slot, &guard).filter(|node| node.is_record()).map(Current::to_arc)
     }
 
