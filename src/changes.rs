@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::raw::{self, Bell, Feed, Found, Panics, RawCache, Shared, Slot};
+use crate::raw::{self, Bell, Feed, Found, Panics, RawCache, Shared, Slot, contain, contain_pairs};
 use crate::{RandomState, Snapshot, Timestamp, WaitError};
 
 /// What has become of a key.
@@ -178,7 +178,8 @@ where
         // Looked at again: it may have rung before the waker was there.
         match self.look() {
             Some(end) => {
-                drop(self.feed.bell.withdraw_waker());
+                // Contained: the change would be lost with the panic.
+                contain(|| drop(self.feed.bell.withdraw_waker()));
                 Poll::Ready(end)
             }
             None => Poll::Pending,
@@ -225,6 +226,7 @@ impl<K, V, S> Drop for Changes<K, V, S> {
             self.feed.clear(&slot);
             self.raw.let_go(Shared::of(&slot));
         }
+        contain_pairs(self.found.drain(..));
         Panics::passing_on(|panics| panics.catch(|| drop(waker)));
     }
 }

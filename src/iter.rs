@@ -4,7 +4,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 
 use crate::Snapshot;
-use crate::raw::{Found, RawCache};
+use crate::raw::{Found, RawCache, contain, contain_pairs};
 
 /// All records of a cache: made by [`Cache::iter`](crate::Cache::iter).
 ///
@@ -42,6 +42,12 @@ impl<K: Clone, V, S> Iterator for Iter<'_, K, V, S> {
 
 impl<K: Clone, V, S> FusedIterator for Iter<'_, K, V, S> {}
 
+impl<K, V, S> Drop for Iter<'_, K, V, S> {
+    fn drop(&mut self) {
+        contain_pairs(self.found.drain(..));
+    }
+}
+
 impl<K, V, S> fmt::Debug for Iter<'_, K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Iter").finish_non_exhaustive()
@@ -61,7 +67,9 @@ impl<K: Clone, V, S> Iterator for Keys<'_, K, V, S> {
     type Item = K;
 
     fn next(&mut self) -> Option<K> {
-        self.0.next().map(|(key, _)| key)
+        let (key, snapshot) = self.0.next()?;
+        contain(|| drop(snapshot)); // may be the last of a record that nobody asked for
+        Some(key)
     }
 }
 

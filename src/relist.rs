@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::hash::{BuildHasher, Hash};
 
-use crate::raw::{self, Current, Panics};
+use crate::raw::{self, Current, Panics, contain};
 use crate::{Cache, DefaultFor, Timestamp, trace};
 
 /// What a [`relist`](Cache::relist) did.
@@ -140,6 +140,7 @@ where
                 Err(error) => errors.push((key, error)),
                 Ok(_) if ignored => {}
                 Ok(value) if self.has(&key, &value) => {
+                    contain(|| drop(value));
                     summary.unchanged += 1;
                     if partial {
                         self.confirm(&key, time, panics);

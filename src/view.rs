@@ -3,9 +3,10 @@
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 
-use crate::raw::RawCache;
+use crate::raw::{RawCache, contain_pairs};
 use crate::{RandomState, Snapshot, Timestamp};
 
 /// An immutable, sorted map of all records: [`Cache::view`](crate::Cache::view).
@@ -114,6 +115,12 @@ impl<K, V> View<K, V> {
                 }
             }
         }
+    }
+}
+
+impl<K, V> Drop for View<K, V> {
+    fn drop(&mut self) {
+        contain_pairs(mem::take(&mut self.records));
     }
 }
 

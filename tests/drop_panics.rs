@@ -1,6 +1,7 @@
 //! Values whose `Drop` panics, in the places where nobody in particular owns them last.
 
 use std::future::Future;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
@@ -134,10 +135,114 @@ fn of_a_default_that_is_not_used() {
     assert_eq!(served.observed(), Some(t(10)));
 }
 
+/// Keys that are all in one bucket, so that they are found together.
+#[derive(Clone, Default)]
+struct Alike;
+
+impl Hasher for Alike {
+    fn finish(&self) -> u64 {
+        0
+    }
+    fn write(&mut self, _: &[u8]) {}
+}
+
+impl PartialEq for Counted {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+/// Whoever comes last to records that panic, several of them, and did not ask for them.
+fn come_last(f: impl FnOnce(&Cache<u64, Counted, BuildHasherDefault<Alike>>, &dyn Fn())) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let cache = Cache::<u64, Counted>::builder()
+        .hasher(BuildHasherDefault::<Alike>::default())
+        .build();
+    for key in 1..=3 {
+        cache.set(&key, Counted::new(key), t(1));
+    }
+    BAD.store(0b1110, SeqCst);
+    f(&cache, &|| {
+        for key in 1..=3 {
+            cache.set(&key, Counted::new(9), t(2));
+        }
+        // What is replaced is destroyed in the course of other calls.
+        for _ in 0..2_000 {
+            cache.set(&4, Counted::new(9), t(2));
+        }
+        cache.delete(&4);
+    });
+    drop(cache);
+    let other = Cache::<u64, u64>::new();
+    for _ in 0..100_000 {
+        other.set(&1, 0, t(1));
+        other.delete(&1);
+        if LIVING.load(SeqCst) == 0 {
+            return;
+        }
+    }
+    panic!("{} values are left", LIVING.load(SeqCst));
+}
+
+#[test]
+fn of_records_in_a_view() {
+    come_last(|cache, replace_all| {
+        let view = cache.view();
+        replace_all();
+        cache.update_time(t(3));
+        assert_eq!(cache.view().len(), 3);
+        drop(view);
+    });
+    come_last(|cache, replace_all| {
+        cache.view();
+        replace_all();
+        cache.update_time(t(3));
+        cache.view();
+    });
+}
+
+#[test]
+fn of_records_in_an_iteration() {
+    come_last(|cache, replace_all| {
+        let mut iter = cache.iter();
+        assert!(iter.next().is_some());
+        replace_all();
+        drop(iter);
+    });
+    come_last(|cache, replace_all| {
+        let mut keys = cache.keys();
+        let mut given = vec![keys.next().unwrap()];
+        replace_all();
+        given.extend(keys.filter(|key| *key != 4));
+        given.sort_unstable();
+        assert_eq!(given, [1, 2, 3]);
+    });
+}
+
+#[test]
+fn of_records_in_a_stream() {
+    come_last(|cache, replace_all| {
+        let mut changes = cache.changes();
+        assert!(changes.try_next().is_some());
+        replace_all();
+        drop(changes);
+    });
+}
+
+#[test]
+fn of_values_that_have_not_changed() {
+    come_last(|cache, replace_all| {
+        let listed = (1..=3).map(|key| (key, Counted::new(key)));
+        assert_eq!(cache.relist(t(2), listed).unchanged, 3);
+        assert_eq!(cache.global_time(), t(2));
+        replace_all();
+    });
+}
+
 /// Wakers every handle of which panics as often as it is dropped, or cloned, by a thread that has
 /// been told so: two panics in one call must not end the process.
 mod bad_wakers {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::pin::Pin;
     use std::ptr;
@@ -150,11 +255,16 @@ mod bad_wakers {
     thread_local! {
         static CLONING: Cell<bool> = const { Cell::new(false) };
         static DROPPING: Cell<bool> = const { Cell::new(false) };
+        /// What is set a record of by the next clone.
+        static SETTING: RefCell<Option<Cache<u64, u64>>> = const { RefCell::new(None) };
     }
 
     static TABLE: RawWakerVTable = RawWakerVTable::new(
         |number| {
             assert!(!CLONING.get(), "a clone of a waker");
+            if let Some(cache) = SETTING.take() {
+                cache.set(&2, 2, t(2));
+            }
             RawWaker::new(number, &TABLE)
         },
         |_| (),
@@ -226,5 +336,21 @@ mod bad_wakers {
         });
         assert_eq!(panic, Some("first"));
         assert_eq!(cache.waiters(), 0);
+    }
+
+    #[test]
+    fn a_change_is_given_though_the_waker_panics() {
+        let cache = Cache::<u64, u64>::new();
+        let own = waker(1);
+        let mut changes = cache.changes();
+        let context = &mut Context::from_waker(&own);
+        assert!(changes.poll_next(context).is_pending());
+        cache.set(&1, 1, t(1));
+        assert!(changes.poll_next(context).is_ready());
+
+        // Set between the two looks of a poll, by the clone of its waker.
+        SETTING.with_borrow_mut(|setting| *setting = Some(cache.clone()));
+        let panic = panic_of(false, || assert!(changes.poll_next(context).is_ready()));
+        assert_eq!(panic, None);
     }
 }

@@ -14,7 +14,7 @@
 use std::ptr;
 
 use super::bell::Bell;
-use super::reclaim::{Guard, drop_box};
+use super::reclaim::{Guard, discard, drop_box, take_out};
 use super::sync::{Arc, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 use super::waiter::Panics;
 
@@ -262,8 +262,7 @@ impl<T: Marked> Feed<T> {
     /// Whether there is something to take that its reader may not know of.
     fn is_waiting(&self) -> bool {
         // Relaxed: who has pushed finds that, or what came after it.
-        let top = self.top.load(Ordering::Relaxed);
-        !top.is_null() && top != left() && self.bell.is_wanted()
+        !self.top.load(Ordering::Relaxed).is_null() && self.bell.is_wanted()
     }
 
     /// Takes all slots that have changed, in the order in which they did. Before a slot is looked
@@ -278,7 +277,8 @@ impl<T: Marked> Feed<T> {
         let mut slots = Vec::new();
         while !next.is_null() {
             // SAFETY: whoever swaps the stack out owns its entries.
-            let entry = unsafe { Box::from_raw(next) };
+            let (entry, room) = unsafe { take_out(next) };
+            discard(room);
             next = entry.next;
             slots.push(entry.slot);
         }

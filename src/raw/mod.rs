@@ -33,7 +33,7 @@ pub(crate) use cache::{Found, RawCache, Watched};
 pub(crate) use counters::Count;
 pub(crate) use feed::Feed;
 pub(crate) use node::{Current, Node};
-pub(crate) use reclaim::{Guard, Shared, pin};
+pub(crate) use reclaim::{Guard, Shared, contain, contain_pairs, pin};
 pub(crate) use slot::Slot;
 pub(crate) use sync::Arc;
 pub(crate) use waiter::{Outcome, Panics, Waiter};

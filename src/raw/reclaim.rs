@@ -9,6 +9,7 @@
 
 use std::any::Any;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -20,6 +21,14 @@ use super::sync::Arc;
 pub(crate) fn contain(f: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
         dispose(payload);
+    }
+}
+
+/// Drops pairs of which either may be the last owner of user data, so that no panic meets another.
+pub(crate) fn contain_pairs<A, B>(pairs: impl IntoIterator<Item = (A, B)>) {
+    for (a, b) in pairs {
+        contain(|| drop(a));
+        contain(|| drop(b));
     }
 }
 
@@ -125,13 +134,23 @@ pub(crate) unsafe fn drop_box<T>(object: *mut T) {
     drop(unsafe { Box::from_raw(object) });
 }
 
-pub(crate) use imp::{Guard, pin};
+/// Takes an object out of its box.
+///
+/// # Safety
+///
+/// As for [`Box::from_raw`].
+pub(crate) unsafe fn take_out<T>(object: *mut T) -> (T, Box<MaybeUninit<T>>) {
+    // SAFETY: the caller's promise; from now on the box counts as empty.
+    unsafe { (object.read(), Box::from_raw(object.cast())) }
+}
+
+pub(crate) use imp::{Guard, discard, pin};
 
 #[cfg(any(not(podcache_loom), crossbeam_loom))]
 mod imp {
     use std::cell::{Cell, RefCell, UnsafeCell};
     use std::collections::VecDeque;
-    use std::mem;
+    use std::mem::{self, MaybeUninit};
 
     use super::Retired;
     use crate::raw::sync::{Arc, AtomicU8, Ordering, thread_local};
@@ -156,6 +175,11 @@ mod imp {
     #[inline]
     pub(crate) fn pin() -> Guard {
         Guard(crossbeam_epoch::pin())
+    }
+
+    /// Frees memory that nobody else can reach.
+    pub(crate) fn discard<T>(memory: Box<MaybeUninit<T>>) {
+        drop(memory);
     }
 
     impl Guard {
@@ -406,13 +430,21 @@ mod imp {
 #[cfg(all(podcache_loom, not(crossbeam_loom)))]
 mod imp {
     use std::cell::{Cell, RefCell};
+    use std::mem::MaybeUninit;
 
-    use super::Retired;
+    use super::{Retired, drop_box};
     use crate::raw::sync::{Ordering, fence, model};
 
     std::thread_local! {
         // loom runs all threads of an execution on one OS thread.
         static GARBAGE: RefCell<Vec<Retired>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// Keeps memory to the end of the execution: if the next object got the same address, what
+    /// compares the two would go by the allocator, and differ from run to run.
+    pub(crate) fn discard<T>(memory: Box<MaybeUninit<T>>) {
+        let retired = Retired::new(Box::into_raw(memory), drop_box);
+        GARBAGE.with(|garbage| garbage.borrow_mut().push(retired));
     }
 
     model::thread_local! {

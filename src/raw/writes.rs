@@ -202,9 +202,13 @@ impl<K, V, S> RawCache<K, V, S> {
             // who calls the tasks finds what we left; if its does, we see that they have been
             // called. And between giving them results and that look, with the one in the pin
             // between a task's registering and its own look: if ours comes first, it finds its
-            // result, and need not be called; if its does, we find its waker.
+            // result, and need not be called; if its does, we find its waker. (A pin under a
+            // `Pinned` has no fence; there the task has its locked instruction alone, and at worst
+            // only who named it calls it.)
             fence(Ordering::SeqCst);
-            if inherited.owed.iter().any(|waiter| waiter.bell.has_task()) {
+            // Of many, some may be left: who calls them tidies up, or the next call that wakes.
+            let many = inherited.owed.len() > AT_ONCE;
+            if many || inherited.owed.iter().any(|waiter| waiter.bell.has_task()) {
                 return Some(());
             }
             let aux = Aux {
