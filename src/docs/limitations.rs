@@ -140,7 +140,9 @@
 //! As everywhere in async Rust. Those of executors only push to a queue; one that blocks delays the
 //! call that runs it, and the calls after that on the same key that wake (`set`,
 //! `set_observed_time`, `delete`, `update_time`, `close`) may come to the next task that is left to
-//! call. All results are there and all threads awake before the first waker runs. Likewise one that
+//! call. All results are there and all threads awake before the first waker runs. If a waker calls
+//! the cache itself, whom that call names has his result when it returns, but is called, if he is a
+//! task, only after the waker has returned. Likewise one that
 //! panics may do so in a later call on its key than the one that named it.
 //!
 //! ## A forgotten subscription stays registered

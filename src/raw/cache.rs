@@ -7,6 +7,8 @@
 //! and to the calls that wake anyway: other moves hand it on with the node.
 
 use std::borrow::Borrow;
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
 
 use super::clock::{Clock, Tick};
@@ -16,7 +18,7 @@ use super::index::{Entry, Index};
 use super::node::{Aux, Current, Inherited, Node, Standing};
 use super::reclaim::{Guard, Shared, pin};
 use super::slot::Slot;
-use super::sync::{Arc, Ordering, fence};
+use super::sync::{Arc, Ordering, fence, thread_local};
 use super::view_cell::ViewCell;
 use super::waiter::Panics;
 use super::waiting::WaitingSet;
@@ -56,6 +58,87 @@ pub(super) struct Later<V> {
 pub(crate) struct Watched<K, V> {
     slot: Arc<Slot<K, V>>,
     node: Arc<Node<V>>,
+}
+
+/// This thread calls tasks.
+///
+/// A task may call the cache and wake others. If those were called from there, and so on, thousands
+/// would use up the stack. So a call in a task leaves them to the call that called the task.
+pub(super) struct Calling;
+
+/// A hand-over whose tasks are left to be called, of whatever cache.
+struct Left {
+    aux: *const (),
+    claimed: bool,
+    finish: unsafe fn(*const (), bool, &mut Panics),
+}
+
+thread_local! {
+    /// What is left to the call that calls tasks, if there is one.
+    // loom has no form for a constant.
+    #[allow(clippy::missing_const_for_thread_local)]
+    static CALLING: RefCell<Option<VecDeque<Left>>> = RefCell::new(None);
+}
+
+impl Calling {
+    /// Nothing if this is a call in a task.
+    fn begin() -> Option<Self> {
+        let begun = CALLING.try_with(|left| match &mut *left.borrow_mut() {
+            Some(_) => None,
+            left => {
+                *left = Some(VecDeque::new());
+                Some(Calling)
+            }
+        });
+        // A thread on its way out leaves nothing to anybody.
+        begun.unwrap_or_else(|_| Some(Calling))
+    }
+
+    /// Whether this is a call in a task.
+    pub(super) fn is_under_way() -> bool {
+        CALLING.try_with(|left| left.borrow().is_some()) == Ok(true)
+    }
+
+    fn leave<V>(aux: Arc<Aux<V>>, claimed: bool) {
+        let left = Left {
+            aux: Arc::into_raw(aux).cast(),
+            claimed,
+            finish: |aux, claimed, panics| {
+                // SAFETY: the reference that was put in, taken out once. Values live as long as
+                // they like: a cache cannot be made of others.
+                let aux = unsafe { Arc::from_raw(aux.cast::<Aux<V>>()) };
+                // Several may have left it.
+                if aux.is_handing() || aux.fate.is_claimed() {
+                    aux.finish(claimed, panics);
+                }
+                panics.catch(|| drop(aux));
+            },
+        };
+        CALLING.with(|all| {
+            all.borrow_mut()
+                .as_mut()
+                .expect("under way")
+                .push_back(left)
+        });
+    }
+
+    fn next(&self) -> Option<Left> {
+        let next = CALLING.try_with(|left| left.borrow_mut().as_mut()?.pop_front());
+        next.ok().flatten()
+    }
+}
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        let _ = CALLING.try_with(|left| left.take());
+    }
+}
+
+impl Left {
+    fn finish(self, panics: &mut Panics) {
+        // SAFETY: made for this very object, and called once.
+        unsafe { (self.finish)(self.aux, self.claimed, panics) }
+    }
 }
 
 impl<K, V> Watched<K, V> {
@@ -112,7 +195,28 @@ impl<V> Later<V> {
     }
 
     fn run_all<K, S>(&mut self, cache: &RawCache<K, V, S>) {
-        let mut tasks = self.tasks.drain(..);
+        if !self.tasks.is_empty() {
+            self.call_tasks();
+        }
+        // With the fence in `unless_owed`: what is looked at after this is as left by whoever saw
+        // that a task was still to be called.
+        fence(Ordering::SeqCst);
+        cache.count_ended(&std::mem::take(&mut self.ended), &mut self.panics);
+    }
+
+    fn call_tasks(&mut self) {
+        let mut tasks = std::mem::take(&mut self.tasks).into_iter();
+        let Some(calling) = Calling::begin() else {
+            // Tasks that a call before this has named, it will call itself.
+            for (aux, claimed) in tasks {
+                if aux.names(claimed) {
+                    Calling::leave(aux, claimed);
+                } else {
+                    self.panics.catch(|| drop(aux));
+                }
+            }
+            return;
+        };
         while let Some(first) = tasks.next() {
             let rest = tasks.by_ref().take(AT_ONCE - 1);
             let some: Vec<_> = std::iter::once(first).chain(rest).collect();
@@ -122,11 +226,9 @@ impl<V> Later<V> {
                 self.panics.catch(|| drop(aux)); // may be the last owner of a value
             }
         }
-        drop(tasks);
-        // With the fence in `unless_owed`: what is looked at after this is as left by whoever saw
-        // that a task was still to be called.
-        fence(Ordering::SeqCst);
-        cache.count_ended(&std::mem::take(&mut self.ended), &mut self.panics);
+        while let Some(left) = calling.next() {
+            left.finish(&mut self.panics);
+        }
     }
 
     /// The same, as the last thing that a call does, and leaves what panicked to the caller.

@@ -201,6 +201,11 @@ impl<V> Aux<V> {
             .fold(first, |all, waiter| all.push(Arc::clone(waiter)))
     }
 
+    /// Whether somebody is named here, and not by a node before.
+    pub(crate) fn names(&self, claimed: bool) -> bool {
+        claimed || self.handed.is_some()
+    }
+
     /// Calls the tasks among those who have been offered something: user code, which may take its
     /// time.
     pub(crate) fn finish(&self, claimed: bool, panics: &mut Panics) {

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use std::mem;
 use std::time::Instant;
 
-use super::cache::{AT_ONCE, Later, RawCache};
+use super::cache::{AT_ONCE, Calling, Later, RawCache};
 use super::clock::Tick;
 use super::counters::Count;
 use super::feed::Marked;
@@ -350,6 +350,8 @@ impl<K, V, S> RawCache<K, V, S> {
             later.run(self);
             match visited {
                 Visited::Record => return false,
+                // The tasks are still to be called: the next visit tidies up.
+                Visited::ToTidy if Calling::is_under_way() => return true,
                 Visited::ToTidy => call = Call::Tidy,
                 Visited::Done | Visited::NeedsDefault => return true,
             }
