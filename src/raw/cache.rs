@@ -96,7 +96,8 @@ impl Calling {
 
     /// Whether this is a call in a task.
     pub(super) fn is_under_way() -> bool {
-        CALLING.try_with(|left| left.borrow().is_some()) == Ok(true)
+        let is_some = CALLING.try_with(|left| left.borrow().is_some());
+        is_some.unwrap_or(false)
     }
 
     fn leave<V>(aux: Arc<Aux<V>>, claimed: bool) {
