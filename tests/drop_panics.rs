@@ -62,6 +62,19 @@ fn task(
     wait
 }
 
+/// What is replaced is destroyed in the course of other calls, to the last value.
+fn all_go() {
+    let other = Cache::<u64, u64>::new();
+    for _ in 0..100_000 {
+        other.set(&1, 0, t(1));
+        other.delete(&1);
+        if LIVING.load(SeqCst) == 0 {
+            return;
+        }
+    }
+    panic!("{} values are left", LIVING.load(SeqCst));
+}
+
 /// A set within a waker within a set: the node that is there in the end carries on three waiters,
 /// each the last owner of a value.
 fn nothing_is_lost(bad: u64) {
@@ -84,16 +97,7 @@ fn nothing_is_lost(bad: u64) {
     cache.set(&1, Counted::new(4), t(40));
     cache.delete(&1);
     drop(cache);
-    // What is replaced is destroyed in the course of other calls.
-    let other = Cache::<u64, u64>::new();
-    for _ in 0..100_000 {
-        other.set(&1, 0, t(1));
-        other.delete(&1);
-        if LIVING.load(SeqCst) == 0 {
-            return;
-        }
-    }
-    panic!("{} values are left", LIVING.load(SeqCst));
+    all_go();
 }
 
 #[test]
@@ -173,15 +177,7 @@ fn come_last(f: impl FnOnce(&Cache<u64, Counted, BuildHasherDefault<Alike>>, &dy
         cache.delete(&4);
     });
     drop(cache);
-    let other = Cache::<u64, u64>::new();
-    for _ in 0..100_000 {
-        other.set(&1, 0, t(1));
-        other.delete(&1);
-        if LIVING.load(SeqCst) == 0 {
-            return;
-        }
-    }
-    panic!("{} values are left", LIVING.load(SeqCst));
+    all_go();
 }
 
 #[test]

@@ -132,18 +132,18 @@
 //! subscription, if it was taken before. A task that was named and not called yet is called by the
 //! next waking call on its key, if the one that named it does not go on; reads, waits, time-outs
 //! and cancellations call nobody. *Threads* are never hostage in this way: whoever passes
-//! wakes them again. The same goes for the one waker of a change stream. *Way out*, if a stopped waker is a real prospect: wait in a thread, or with a
-//! time-out in the executor.
+//! wakes them again. The same goes for the one waker of a change stream. *Way out*, if a stopped
+//! waker is a real prospect: wait in a thread, or with a time-out in the executor.
 //!
 //! ## A waker runs inside of a writer's call
 //!
 //! As everywhere in async Rust. Those of executors only push to a queue; one that blocks delays the
 //! call that runs it, and the calls after that on the same key that wake (`set`,
 //! `set_observed_time`, `delete`, `update_time`, `close`) may come to the next task that is left to
-//! call. All results are there and all threads awake before the first waker runs. If a waker calls
-//! the cache itself, whom that call names has his result when it returns, but is called, if he is a
-//! task, only after the waker has returned. Likewise one that
-//! panics may do so in a later call on its key than the one that named it.
+//! call. Likewise one that panics may do so in a later call on its key than the one that named it.
+//! All results are there and all threads awake before the first waker runs. If a waker calls the
+//! cache itself, whom that call names has his result when it returns, but is called, if he is a
+//! task, only after the waker has returned.
 //!
 //! ## A forgotten subscription stays registered
 //!

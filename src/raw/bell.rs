@@ -41,6 +41,11 @@ fn called() -> *mut Waker {
     ptr::without_provenance_mut(2)
 }
 
+/// Whether it is a waker's, and not a mark.
+fn is_waker(waker: *mut Waker) -> bool {
+    !waker.is_null() && waker != called()
+}
+
 impl Bell {
     pub(crate) fn new() -> Self {
         Bell {
@@ -179,15 +184,14 @@ impl Bell {
     /// Whether there is a task to call, as far as can be seen.
     pub(crate) fn has_task(&self) -> bool {
         // Relaxed: after a fence, or by the task itself, if it counts.
-        let waker = self.waker.load(Ordering::Relaxed);
-        !waker.is_null() && waker != called()
+        is_waker(self.waker.load(Ordering::Relaxed))
     }
 
     /// Takes the waker out, by whoever registers here: nobody else puts one in.
     pub(crate) fn withdraw_waker(&self) -> Option<Waker> {
         // Relaxed, here and below: what he takes out he has put in.
         let waker = self.waker.load(Ordering::Relaxed);
-        if waker.is_null() || waker == called() {
+        if !is_waker(waker) {
             return None;
         }
         let mine = self.waker.compare_exchange(
@@ -219,9 +223,8 @@ impl Bell {
             self.free.store(true, Ordering::Release);
             return Some(waker);
         }
-        let is_box = !waker.is_null() && waker != called();
-        // SAFETY: the caller's promise.
-        is_box.then(|| *unsafe { Box::from_raw(waker) })
+        // SAFETY: the caller's promise, and it is a box's.
+        is_waker(waker).then(|| *unsafe { Box::from_raw(waker) })
     }
 }
 
